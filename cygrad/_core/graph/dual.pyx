@@ -12,6 +12,8 @@ from cygrad._core.graph.saved_slots cimport save_output, save_value, value_in
 from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
 from cygrad._kernels.device.unresolved cimport resolved
+from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.tape.tape import look_at_caller
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
 
 
@@ -66,6 +68,8 @@ cpdef bint is_forward() noexcept:
 
 cpdef object values_of(Tensor t):
     """Return the array of `t`, or that of all its samples, for rules whose choice depends on values."""
+    if tape_open:
+        look_at_caller()
     return tangents().values_of(t) if thread_state().modes & FORWARD else resolved(held_array(t))
 
 

@@ -13,7 +13,8 @@ The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds wh
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
                 memory is used again only if nothing but the parameter refers to the tensor and its array
 
-All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw
+All guards are tested before anything is written, and a call of a kernel that fails leaves nothing behind: `replay` either
+does the whole step or returns MISS. What the capture saw
 and cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
 `check` runs a program on copies and compares with the eager step, bit for bit.
 """
@@ -292,7 +293,8 @@ cdef class Program:
             if reason != NULL:
                 self.missed = reason.decode()
                 return _miss
-            return self.run(arguments)
+            found = self.run(arguments)
+            return _miss if found is None else found
         finally:
             self.is_running = False
 
@@ -334,7 +336,7 @@ cdef class Program:
         return NULL
 
     cdef list run(self, list arguments):
-        """Everything that follows the guards."""
+        """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
         cdef Result r
         cdef External e
         cdef list found = [], shared = [None] * len(self.sizes), grads = []
@@ -353,7 +355,10 @@ cdef class Program:
                 found.append((<External>self.outside[r.index]).tensor)
             else:
                 found.append(found[r.index])
-        self.launches.run()
+        failure = self.launches.run()
+        if failure is not None:
+            self.missed = failure
+            return None
         for change in self.counts:
             counter = <VersionCounter>change[0]
             counter.version += <long long>change[1]
@@ -385,7 +390,7 @@ cdef class Program:
     cdef Tensor gradient(self, Tensor owner, Result r, list shared):
         """The new `grad` of a tensor: on the memory of the former one if nothing else refers to that, else a fresh one."""
         cdef Tensor t = owner.grad_
-        if t is None or r.index < 0 or self.sizes[r.index] != 0 or not r.fits(t):
+        if t is None or r.index < 0 or self.sizes[r.index] != 0 or self.launches.may_fail() or not r.fits(t):
             return self.made_tensor(r, shared)
         if t.counter is not None:
             t.counter.version = r.version
@@ -408,11 +413,13 @@ cdef class Program:
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, data_of_array(shadows[i]))
         self.launches.poison()
         try:
-            self.launches.run()
+            failure = self.launches.run()
         finally:
             for i in range(self.n_ranges):
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, <char*>self.lows[i])
         value = call()
+        if failure is not None:
+            return value, failure
         return value, self.compared(flatten(value), arguments, twins, grads, shadows)
 
     cdef cnp.ndarray shadow(self, Py_ssize_t i):

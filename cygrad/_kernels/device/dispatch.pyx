@@ -4,7 +4,9 @@ cimport cython
 from numpy cimport ndarray
 
 from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.tape.tape cimport tape_open, vet
+from cygrad._kernels.tape.calls cimport run_on_tape
+from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.tape.tape import look_at_kernels_caller
 
 
 cdef bint gpu_is_used = False               # whether any array may be on a GPU
@@ -46,7 +48,8 @@ cdef class Kernel:
                 elif gpu_forms.is_array(value):
                     return gpu_forms.call_form(self, value, in_memory, args, kwargs)
         if tape_open:
-            vet(self)
+            look_at_kernels_caller()
+            return run_on_tape(self, self.function, args, kwargs)
         return self.function(*args, **kwargs)
 
     def __repr__(self):

@@ -148,18 +148,18 @@ cdef inline int _sign(void* memory) except -1:
     return 0
 
 
-cdef vet_t _vet = NULL
+cdef run_on_tape_t _run_on_tape = NULL
 
 
-cdef int connect_tape(vet_t vet) except -1:
-    global _vet
-    _vet = vet
+cdef int connect_tape(run_on_tape_t run) except -1:
+    global _run_on_tape
+    _run_on_tape = run
     return 0
 
 
 cdef object call_kernel(object kernel, tuple arrays, tuple args):
     if tape_open:
-        _vet(kernel)
+        return _run_on_tape(kernel, kernel, arrays + args, {})
     for array in arrays:
         if type(array) is cnp.ndarray and cnp.PyArray_NBYTES(<cnp.ndarray>array) >= POOLED:
             return _call_with_pool(kernel, arrays, args)

@@ -24,6 +24,10 @@ cdef class Launches:
     cdef char** bases               # of each slot: where the patched addresses point now
     cdef list rooms                 # memory of the groups' programs: addresses, to be freed
     cdef readonly int slots
+    cdef int first_given                # the first of the slots of memory that calls give
+    cdef list calls                     # (the step of a call, the call)
+    cdef list held                      # what keeps such memory alive, by slot
+    cdef list restored                  # slots that a run changes before its last call, which may fail
     cdef readonly Py_ssize_t memory
     cdef readonly Py_ssize_t work   # bytes that one run reads and writes
     cdef readonly list entries      # in the order of a run
@@ -33,5 +37,9 @@ cdef class Launches:
     cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1
     cdef void set_base(self, int slot, char* base) noexcept nogil
     cdef bint may_run(self) noexcept
-    cdef void run(self) noexcept
+    cdef bint may_fail(self) noexcept
+    cdef str run(self)
+    cdef str run_with_calls(self)
+    cdef int run_range(self, Py_ssize_t first, Py_ssize_t end) except -1
+    cdef int plan_calls(self) except -1
     cdef void poison(self) noexcept

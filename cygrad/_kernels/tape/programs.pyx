@@ -8,6 +8,9 @@ Note [Programs]
                 addresses in the contexts that point there.
     arena       Other blocks get places in one arena, by when they are first and last touched. With CYGRAD_TAPE_POISON=1 in
                 the environment it is filled with NaN before each run.
+    calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is a
+                slot, too. A call may fail, or return something else than before. The run then stops, and external memory
+                that it has changed is restored, so that the step can be done as it is written.
     dead loops  Loops whose results nobody reads are left out.
     groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),
                 with the very functions that an eager step calls: chunks may begin anywhere (Note [Pieces] in
@@ -22,11 +25,12 @@ cimport cython
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.thread_pool cimport share
+from cygrad._kernels.tape.calls cimport Call
 from cygrad._kernels.tape.tape cimport (
-    INNER_BLOCK, ITEMWISE, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
 
@@ -222,7 +226,7 @@ cdef class Launches:
     """The entries of a tape that matter, with their contexts and memory (Note [Programs]).
 
     Slots are numbered: the arguments, the external ranges that are touched (`externals`, their indices on the tape), and the
-    blocks that outlive a run (`kept`).
+    blocks that outlive a run (`kept`), and the memory that calls give.
     """
 
     def __cinit__(self):
@@ -255,6 +259,10 @@ cdef class Launches:
             block.slot = <int>(len(tape.arguments) + len(externals) + i)
         self.slots = <int>(len(tape.arguments) + len(externals) + len(kept))
         self.entries = live(tape.entries)
+        self.first_given = self.slots
+        for entry in self.entries:
+            if (<Entry>entry).call is not None:
+                self.slots = give_slots(entry, self.slots)
         self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
         self.units = grouped(self.entries)
         self.count = len(self.units)
@@ -295,6 +303,37 @@ cdef class Launches:
                 patch.offset = offset
                 n += 1
         self.first_patch[self.slots] = n
+        self.plan_calls()
+        return 0
+
+    cdef int plan_calls(self) except -1:
+        """List the calls, what is not needed after each, and what has to be restored if one fails."""
+        cdef Py_ssize_t i, n
+        cdef Touch touch
+        cdef Block block
+        cdef dict last = {}
+        cdef set changed = set()
+        self.calls, self.held, self.restored = [], [None] * self.slots, []
+        for i, unit in enumerate(self.units):
+            if isinstance(unit, Entry) and (<Entry>unit).call is not None:
+                self.calls.append((i, (<Entry>unit).call))
+        if not self.calls:
+            return 0
+        n = self.calls[len(self.calls) - 1][0]
+        for i, unit in enumerate(self.units):
+            for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
+                for touch in (<Entry>entry).touches:
+                    block = touch.block
+                    if block is not None and block.slot >= self.first_given:
+                        last[block.slot] = i
+                    if block is not None and block.kind == EXTERNAL_BLOCK and i <= n and touch.mode & (WRITES | SCATTERS):
+                        changed.add((block.slot, block.high - block.low))
+        self.restored = sorted(changed)
+        for slot, i in last.items():
+            for at, call in self.calls:
+                if at > i:                              # the first call after its last use; else the end of the run
+                    (<Call>call).releases.append(slot)
+                    break
         return 0
 
     cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL:
@@ -364,16 +403,55 @@ cdef class Launches:
                 return False
         return True
 
-    cdef void run(self) noexcept:
-        """Run all entries in order. Every slot must have a base."""
-        cdef Step* step = <Step*>self.steps + self.checked
+    cdef bint may_fail(self) noexcept:
+        """Whether a run has calls."""
+        return len(self.calls) > 0
+
+    cdef str run(self):
+        """Run all entries in order. Every slot must have a base. Return why a call failed, with nothing done, or None."""
+        cdef list before
+        cdef Py_ssize_t i
         if POISONS:
             self.poison()
+        if not self.calls:
+            self.run_range(self.checked, self.count)
+            return None
+        before = [PyBytes_FromStringAndSize(self.bases[<int>slot], size) for slot, size in self.restored]
+        failure = "was interrupted"
+        try:
+            failure = self.run_with_calls()
+        finally:
+            if failure is not None:
+                for i in range(len(before)):
+                    memcpy(self.bases[<int>self.restored[i][0]], PyBytes_AS_STRING(before[i]), self.restored[i][1])
+            for i in range(self.first_given, self.slots):
+                self.held[i] = None
+        return failure
+
+    cdef str run_with_calls(self):
+        cdef Py_ssize_t at = self.checked, i
+        cdef Call call
+        for i in range(len(self.calls)):
+            step, call = self.calls[i]
+            self.run_range(at, step)
+            failure = call.run(self, <char**>(<Step*>self.steps)[<Py_ssize_t>step].context, self.held)
+            if failure is not None:
+                return failure
+            at = <Py_ssize_t>step + 1
+        self.run_range(at, self.count)
+        return None
+
+    cdef int run_range(self, Py_ssize_t first, Py_ssize_t end) except -1:
+        """Run the steps in between, none of which is a call."""
+        cdef Step* step = <Step*>self.steps + first
+        if first == end:
+            return 0
         if self.work > RELEASE_ABOVE_BYTES:
             with nogil:
-                run_steps(step, self.count - self.checked)
+                run_steps(step, end - first)
         else:
-            run_steps(step, self.count - self.checked)
+            run_steps(step, end - first)
+        return 0
 
     cdef void poison(self) noexcept:
         """Fill the arena with NaN."""
@@ -390,6 +468,20 @@ cdef void run_group(void* context) noexcept nogil:
     share(run_blocks_of, context, (<block_program*>context).items, PIECE)
 
 
+cdef int give_slots(Entry entry, int slots) except -1:
+    """Number the memory that a call gives, unless it is kept and so has a slot; return how many slots there are now."""
+    cdef Touch touch
+    cdef Call call = entry.call
+    cdef Py_ssize_t n = len(call.inputs), i
+    for touch in entry.touches:
+        i = touch.at // <Py_ssize_t>sizeof(char*) - n
+        if i >= 0 and touch.block.slot < 0:
+            touch.block.slot = slots
+            call.fresh[i] = slots
+            slots += 1
+    return slots
+
+
 cdef list live(list entries):
     """The entries whose results are seen: by a slot, or by a later entry of this kind. Checks come first."""
     cdef Entry entry
@@ -397,7 +489,7 @@ cdef list live(list entries):
     cdef set needed = set()
     cdef list kept = []
     for entry in reversed(entries):
-        entry.is_live = entry.is_check
+        entry.is_live = entry.is_check or entry.call is not None and (<Call>entry.call).must_run
         for touch in entry.touches:
             if touch.block is not None and touch.mode & (WRITES | SCATTERS):
                 if touch.block.slot >= 0 or touch.block.kind != INNER_BLOCK or touch.block in needed:

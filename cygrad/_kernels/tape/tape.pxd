@@ -46,8 +46,11 @@ cdef void refuse(str reason, object op=*) noexcept
 cdef void note_begin_of_change(object array) noexcept
 cdef void note_end_of_change(object array, str op) noexcept
 
-# A kernel is about to run: refuse it unless it is known to compute by noted loops alone.
-cdef int vet(object kernel) except -1
+# The same for what changes state out of sight, also within a call that is noted as a whole (calls.pyx).
+cdef void refuse_always(str reason, object op=*) noexcept
+
+# The tape on which this thread's step is being noted, unless it is refused already or within a noted call; or None.
+cdef Tape current_tape()
 
 cdef inline Word word(const void* context, const void* place, int mode, Py_ssize_t low, Py_ssize_t high) noexcept:
     """The address that stands at `place` in the context."""
@@ -68,6 +71,7 @@ cdef class Block:           # a piece of memory
     cdef readonly uintptr_t high
     cdef readonly int kind
     cdef readonly int index             # among the arguments, or the external ranges
+    cdef Py_ssize_t serial              # counts the blocks of the tape
     cdef list written                   # [low, high] of the bytes that entries wrote, apart; of INNER ones
     cdef readonly bint is_alive
     cdef readonly bint is_changed       # whether an entry writes to it
@@ -96,6 +100,7 @@ cdef class Entry:
     cdef readonly str kind
     cdef bytes context
     cdef readonly list touches
+    cdef readonly object call           # a Call (calls.pyx), or None
     cdef readonly object place          # (code object, instruction offset) of the user's line
     cdef readonly bint is_live
 
@@ -104,6 +109,9 @@ cdef class Tape:
     cdef readonly str reason            # why the step cannot be replayed, or None
     cdef readonly object reason_op
     cdef readonly object reason_place
+    cdef bint may_be_noted_as_call      # whether the kernel that is running may be, in spite of the reason
+    cdef int depth                      # nonzero within a call that is noted as a whole
+    cdef Py_ssize_t serial              # of the last block
     cdef list arguments                 # blocks
     cdef list externals                 # blocks, by address
     cdef list external_lows
@@ -115,9 +123,10 @@ cdef class Tape:
     cdef int _begin_block(self, uintptr_t low, size_t size) except -1
     cdef int _end_block(self, uintptr_t low) except -1
     cdef Block block_at(self, uintptr_t low, uintptr_t high)
+    cdef Block block_of(self, object array)
     cdef Block external_at(self, uintptr_t low, uintptr_t high)
     cdef bint is_written(self, Block block, Py_ssize_t low, Py_ssize_t high) except -1
     cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,
-                   part_t part=*, Py_ssize_t items=*) except -1
+                   part_t part=*, Py_ssize_t items=*, object call=*) except -1
     cdef int check(self, check_t function, str kind, const void* context, size_t size, Word* values) except -1
     cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1

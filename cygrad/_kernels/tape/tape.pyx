@@ -18,11 +18,12 @@ What makes this safe:
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
-    constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
+    constants   Elements that a kernel sets to numbers (`note_constant`), or gets as zeros from the allocator, are entries, too.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
-    values      What reads elements in order to decide something calls `refuse`. Kernels in Python, and Python code that is
-                handed arrays, might do so, too: all are refused but those in vetted.py. What must hold of values for the
-                step to go on at all (classes within bounds) is a *check*, which is repeated before each run.
+    calls       Kernels whose loops cannot be noted are called again as a whole (calls.pyx).
+    values      What reads elements in order to decide something calls `refuse`. Python code above the kernels that is handed
+                arrays might do so, too: all is refused but what vetted.py lists. What must hold of values for the step to
+                go on at all (classes within bounds) is a *check*, which is repeated before each run.
 
 The layer above, which knows tensors, compares a run with an eager step before it trusts the list (`_core/replay/`).
 """
@@ -36,7 +37,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
-from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, connect_tape, current_place, give_back_allocator
+from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, current_place, give_back_allocator
 
 from cygrad._kernels.tape import vetted
 
@@ -80,6 +81,7 @@ cdef extern from *:
     enum:
         CYGRAD_DIED
         CYGRAD_BORN
+        CYGRAD_CLEARED
     ctypedef struct tape_event:
         char* memory
         size_t size
@@ -162,8 +164,11 @@ cdef class Entry:
         """What distinguishes this entry from that of another tape, or None; `blocks` pairs the blocks of both."""
         cdef Touch x, y
         cdef bytearray mine = bytearray(self.context), its = bytearray(other.context)
-        if self.function != other.function or len(self.touches) != len(other.touches) or len(mine) != len(its):
+        if (self.function != other.function or len(self.touches) != len(other.touches) or len(mine) != len(its)
+                or self.kind != other.kind):
             return f"another loop ({self.kind}, then {other.kind})"
+        if self.call is not None and self.call.constants() != other.call.constants():
+            return f"another argument of {self.kind}"
         for x, y in zip(self.touches, other.touches):
             if (x.at, x.offset, x.mode, x.low, x.high) != (y.at, y.offset, y.mode, y.low, y.high):
                 return f"other memory in {self.kind}"
@@ -215,6 +220,7 @@ cdef class Tape:
         """Enter what has been given and taken since the last time."""
         cdef Py_ssize_t i
         cdef tape_event* event
+        cdef char zero = 0
         if tape_state.lost:
             raise MemoryError
         for i in range(tape_state.count):
@@ -223,6 +229,8 @@ cdef class Tape:
                 self._end_block(<uintptr_t>event.memory)
             elif event.size:
                 self._begin_block(<uintptr_t>event.memory, event.size)
+                if event.kind == CYGRAD_CLEARED and self.depth == 0:
+                    self.constant(<uintptr_t>event.memory, &zero, 1, event.size)
         tape_state.count = 0
         return 0
 
@@ -235,6 +243,8 @@ cdef class Tape:
             (<Block>self.externals[i]).is_alive = False     # freed during the step, and given again
             i -= 1
         block = Block(low, low + size, INNER, -1)
+        self.serial += 1
+        block.serial = self.serial
         self.blocks[low] = block
         self.lows.insert(bisect_right(self.lows, low), low)
         return 0
@@ -268,6 +278,12 @@ cdef class Tape:
                 return block
         return None
 
+    cdef Block block_of(self, object array):
+        """The live block that holds an array's first element, or None."""
+        cdef uintptr_t low = <uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array)
+        self._look_at_memory()
+        return self.block_at(low, low + cnp.PyArray_ITEMSIZE(<cnp.ndarray>array))
+
     cdef Block external_at(self, uintptr_t low, uintptr_t high):
         """The external range that holds these bytes, or None."""
         cdef Py_ssize_t i = bisect_right(self.external_lows, low) - 1
@@ -286,9 +302,10 @@ cdef class Tape:
         """Note why the step cannot be replayed; the first reason counts."""
         if self.reason is None:
             self.reason, self.reason_op, self.reason_place = reason, op, current_place()
+            self.may_be_noted_as_call = True
 
     cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,
-                   part_t part=NULL, Py_ssize_t items=0) except -1:
+                   part_t part=NULL, Py_ssize_t items=0, object call=None) except -1:
         cdef Entry entry = Entry.__new__(Entry)
         cdef Touch touch
         cdef uintptr_t address
@@ -298,7 +315,7 @@ cdef class Tape:
         self._look_at_memory()
         entry.function = function
         entry.part, entry.items = part, items
-        entry.kind = kind
+        entry.kind, entry.call = kind, call
         entry.context = PyBytes_FromStringAndSize(<const char*>context, size)
         entry.place = current_place()
         entry.touches = []
@@ -405,8 +422,12 @@ cdef Tape _tape = None
 
 
 cdef inline bint _is_here() noexcept:
-    """Whether this thread's step is being noted."""
-    return _tape is not None and tape_state.thread == PyThread_get_thread_ident()
+    """Whether this thread's step is being noted, and not within a call that is noted as a whole."""
+    return _tape is not None and _tape.depth == 0 and tape_state.thread == PyThread_get_thread_ident()
+
+
+cdef Tape current_tape():
+    return _tape if _is_here() and _tape.reason is None else None
 
 
 cdef void note(replay_t replay, str kind, const void* context, size_t size, Word* words, int count) noexcept:
@@ -456,20 +477,14 @@ cdef void refuse(str reason, object op=None) noexcept:
         _tape.reason = reason
 
 
-cdef int vet(object kernel) except -1:
-    """A kernel is about to run: refuse those that may compute, or read values, by other means than noted loops."""
-    if _is_here() and not vetted.is_vetted(kernel):
-        refuse("runs a kernel that is written in Python", getattr(kernel, "__name__", repr(kernel)))
-    return 0
-
-connect_tape(vet)
-
-
-cdef Block _block_of(object array):
-    cdef cnp.ndarray a = array
-    cdef uintptr_t low = <uintptr_t>cnp.PyArray_BYTES(a)
-    _tape._look_at_memory()
-    return _tape.block_at(low, low + cnp.PyArray_ITEMSIZE(a))
+cdef void refuse_always(str reason, object op=None) noexcept:
+    if _tape is None or tape_state.thread != PyThread_get_thread_ident():
+        return
+    try:
+        _tape.refuse(reason, op)
+    except BaseException:
+        _tape.reason = reason
+    _tape.may_be_noted_as_call = False
 
 
 cdef void note_begin_of_change(object array) noexcept:
@@ -480,7 +495,7 @@ cdef void note_begin_of_change(object array) noexcept:
         if type(array) is not cnp.ndarray:
             refuse("changes a tensor that is not in main memory")
         elif cnp.PyArray_SIZE(<cnp.ndarray>array):
-            block = _block_of(array)
+            block = _tape.block_of(array)
             _tape.changing[<uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array)] = 0 if block is None else block.writes
     except BaseException as error:
         _tape.refuse(f"noting failed ({error})")
@@ -492,7 +507,7 @@ cdef void note_end_of_change(object array, str op) noexcept:
         return
     try:
         if type(array) is cnp.ndarray and cnp.PyArray_SIZE(<cnp.ndarray>array):
-            block = _block_of(array)
+            block = _tape.block_of(array)
             before = _tape.changing.pop(<uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array), None)
             if block is None or before is None or block.writes == before:
                 refuse("changes a tensor by other means than noted loops", op)
@@ -504,6 +519,12 @@ def look_at_caller():
     """The layer above hands an array to Python code: refuse callers that may read its values."""
     if _is_here() and not vetted.may_have_arrays(sys._getframe()):
         refuse("reads an array in Python", sys._getframe().f_code.co_name)
+
+
+def look_at_kernels_caller():
+    """A kernel hands its results to Python code: refuse code of this package that may read their values."""
+    if _is_here() and not vetted.may_have_results(sys._getframe()):
+        refuse("reads a kernel's result in Python", sys._getframe().f_code.co_name)
 
 
 def is_open():

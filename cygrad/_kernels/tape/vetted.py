@@ -1,8 +1,7 @@
 """What may run while a step is noted: kernels that compute by noted loops alone, callers that do not read values.
 
-A compiled kernel whose loops are not noted leaves memory that nobody wrote, which the tape notices. Code in Python
-could also read values and decide by them, which leaves no trace. Hence this list. Add to it only what reads no element,
-in any branch that the tape does not refuse by itself; `tests/compile/test_every_row.py` compares each op with other
+Any other kernel is noted as a call (Note [Noted calls] in calls.pyx). Code in Python above the kernels could read values
+and decide by them, which leaves no trace. Hence these lists; `tests/compile/test_every_row.py` compares each op with other
 values.
 """
 
@@ -15,40 +14,71 @@ MODULES = frozenset(
     ).split()
 )
 
-# Kernels in Python: {module: names}
+# Kernels of whose results the values of their arguments tell the number of elements.
+OF_DATA_SIZE = frozenset({"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"})
+
+# Classes of objects without arrays: kernels that take them can be called again with the same ones.
+PLAIN_TYPES = frozenset(
+    {"Kernel", "Noted", "OpDef", "Ufunc", "_ByLoop", "_lru_cache_wrapper", "cython_function_or_method", "dtype"}
+)
+
+# Kernels in Python that call others through the layer above: {module: names}
 KERNELS: dict[str, frozenset[str]] = {
     "cygrad._core.engine.blocked_gradients": frozenset({"gradients"}),
     "cygrad._ops.base.products": frozenset({"linear_array"}),
     "cygrad._ops.linalg.addmm": frozenset({"add_product_array"}),
 }
 
-# Functions in Python that get arrays and hand them on to kernels: (end of the file's name, function)
+# Functions in Python outside of `_ops/` that get arrays and hand them on to kernels: (end of the file's name, function)
 CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
-        # these look at shapes and dtypes, and hand the arrays on to vetted kernels
-        ("_ops/linalg/addmm.py", "added"),
-        ("base/checks/common.py", "require_broadcast"),
-        ("_ops/nn/activations.py", "gelu_rule"),
-        ("_ops/nn/activations.py", "mish_rule"),
-        ("_ops/nn/activations.py", "silu_rule"),
-        ("_ops/common/gradients.py", "fused_gradient"),
-        ("_ops/loss/reductions.py", "finished"),
-        ("_ops/loss/reductions.py", "<setcomp>"),  # in `finished`
-        ("_ops/loss/classifier_losses.py", "_array"),
-        ("_ops/loss/classifier_losses.py", "_nll"),
-        ("_ops/loss/classifier_losses.py", "cross_entropy"),
-        ("_ops/loss/classifier_losses.py", "cross_entropy_of_softmax"),
-        ("_ops/loss/classifier_losses.py", "fused_rule"),
-        ("_ops/loss/classifier_losses.py", "nll_loss"),
-        ("_ops/loss/classifier_losses.py", "nll_rule"),
-        ("_ops/loss/pointwise_losses.py", "_absolute_errors"),
-        ("_ops/loss/pointwise_losses.py", "huber_loss"),
-        ("_ops/loss/pointwise_losses.py", "mse_loss"),
-        ("_ops/loss/pointwise_losses.py", "smooth_l1_loss"),
     }
+)
+
+# Functions in `_ops/` that read values of arrays, other than by kernels and functions that are `noted`: {file: names}. All
+# others look at shapes and dtypes alone. `tests/compile/test_vetted.py` finds those that are missing here.
+READERS: dict[str, frozenset[str]] = {
+    file: frozenset(names.split())
+    for file, names in {
+        "elementwise/binary.py": "at_some",
+        "elementwise/logic.py": "allclose equal",
+        "elementwise/python_functions.py": "apply_ _mapped",
+        "elementwise/python_map.py": "mapped",
+        "elementwise/rounding.py": "check_division",
+        "image/average_pooling.py": "_norms",
+        "indexing/scattering.py": "_product_gradients _products_within index_fill_tensor_rule",
+        "indexing/take_and_mask.py": "_masked_scatter nonzero_static",
+        "linalg/determinants.py": "det_rule _are_regular",
+        "linalg/eigen.py": "check_phase general",
+        "linalg/ldl.py": "check_factors",
+        "linalg/least_squares.py": "linalg_lstsq",
+        "linalg/low_rank.py": "lobpcg_rule lobpcg",
+        "linalg/lu.py": "lu_unpack",
+        "linalg/svd.py": "check_phase check_finite pinv_gradient",
+        "loss/distribution_losses.py": "gaussian_nll_loss",
+        "loss/similarity.py": "_cosine_losses",
+        "loss/soft_targets.py": "smoothed",
+        "nn/activations.py": "gumbel_softmax",
+        "nn/distances.py": "renorm_rule _renorm_gradient",
+        "nn/embeddings.py": "embedding_renorm_ embedding_bag_of_package",
+        "nn/norm_scaling.py": "_leave_the_range",
+        "nn/rectifiers.py": "_random_slopes",
+        "nn/scaled_dot_product.py": "weights_of",
+        "reduction/aggregates.py": "may_be_divided logsumexp_rule",
+        "reduction/scans.py": "cumprod_rule _by_logarithms",
+        "reduction/searching.py": "_check_sorter",
+        "reduction/statistics.py": "check_quantiles cov observation_weights corrcoef",
+        "shape/repeating.py": "repeat_interleave",
+        "signal/stft.py": "_scale_of divided",
+    }.items()
+}
+
+# Files and folders in `_ops/` all of whose functions may read values.
+READING = (
+    "creation/dlpack.py", "creation/from_data.py", "loss/ctc.py", "numpy_api/", "random/", "reduction/histograms.py", "sparse/"
 )
 
 
@@ -64,8 +94,27 @@ def is_vetted(kernel):
     return getattr(kernel, "__name__", None) in KERNELS.get(module or "", ())
 
 
+def depends_on_values(kernel):
+    """Whether a kernel's results have as many elements as values tell."""
+    while hasattr(kernel, "func"):
+        kernel = kernel.func
+    return getattr(kernel, "__name__", None) in OF_DATA_SIZE
+
+
 def may_have_arrays(frame):
-    """Whether the function that runs in a frame is on the list."""
+    """Whether the function that runs in a frame hands arrays on without reading their values."""
     code = frame.f_code
-    place = "/".join(code.co_filename.replace("\\", "/").rsplit("/", 3)[-3:])
-    return any(place.endswith(end) and code.co_name == name for end, name in CALLERS)
+    path = code.co_filename.replace("\\", "/")
+    function = code.co_qualname.partition(".<locals>")[0].rpartition(".")[2]
+    if any(path.endswith(end) and function == name for end, name in CALLERS):
+        return True
+    if not frame.f_globals.get("__name__", "").startswith("cygrad._ops."):
+        return False
+    inner = path.rpartition("/_ops/")[2]
+    return not inner.startswith(READING) and function not in READERS.get(inner, ())
+
+
+def may_have_results(frame):
+    """Whether the function that runs in a frame, and calls a kernel, reads no values of its results. If it is not in Python
+    at all, the frame is that of a program, or of a module."""
+    return not frame.f_globals.get("__name__", "").startswith("cygrad._ops.") or may_have_arrays(frame)

@@ -29,7 +29,7 @@ from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_sta
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
-from cygrad._kernels.tape.tape cimport refuse, tape_open, vet
+from cygrad._kernels.tape.tape cimport refuse, tape_open
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
@@ -385,8 +385,8 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
     cdef object array = resolved(t.array)
-    if tape_open:
-        vet(kernel)
+    if tape_open and values is None and any([index is not None and index.dtype.kind == "b" for index in indices]):
+        refuse("returns as many elements as values tell", "index")
     if not is_on_cpu(array):
         kernel = gpu_forms.fitting(kernel, array)
     try:

@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base import chunks, copying, loop_table
 from cygrad._kernels.cpu.indexing import indexing
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import rule, vectors
@@ -92,6 +93,7 @@ def run_kernel(op, array, operands):
     gpu_forms.fitting(op.kernel, array)(array, *operands)
 
 
+@noted
 def check_bounds(index, length):
     """Raise unless 0 <= index < length. An index on a GPU is not checked, which would force a synchronization."""
     if index.size and length == 0:
@@ -390,6 +392,7 @@ def check_gather(shape, index, dim):
     check_each(index, shape, dim)
 
 
+@noted
 def check_each(index, shape, dim):
     """Raise unless 0 <= index < the length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1

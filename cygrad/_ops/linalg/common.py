@@ -12,6 +12,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base import matmul as blas
 from cygrad._kernels.device.cupy_library import is_meta
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import type_name
 from cygrad._ops.base.checks.creation import out_requires_grad
 from cygrad._ops.base.products import matmul
@@ -110,6 +111,7 @@ def batch_element(number, ndim):
     return f"(Batch element {number}): " if ndim > 2 else ""
 
 
+@noted
 def first_failure(info):
     """Return (index of the first matrix whose info is not 0, that info), or None."""
     if is_meta(info) or not (info.item() if info.size == 1 else np.count_nonzero(info)):

@@ -17,6 +17,7 @@ from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIV
 from cygrad._core.graph.record import apply2, promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array, is_meta
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import operands, rule
@@ -56,6 +57,11 @@ def _optional(weight, function, name):
 
 
 @in_parts(0, 0, inputs=0)
+@noted
+def _are_probabilities(x):
+    return bool(x.min() >= 0 and x.max() <= 1)
+
+
 def bce_rule(n, g):
     x, weight = n.saved(0), n.saved(2)
     scale = spread(n, g)
@@ -114,7 +120,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     checks.check_floating(input, target, name)
     if w is not None:
         checks.check_expands(weight, x.shape)
-    if x.size and not is_array(x) and not (x.min() >= 0 and x.max() <= 1):
+    if x.size and not is_array(x) and not _are_probabilities(x):
         raise RuntimeError(
             "all elements of input should be between 0 and 1\n  for logits, which are any numbers, use "
             "binary_cross_entropy_with_logits"

@@ -16,7 +16,7 @@ from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import rule
-from cygrad._ops.base.checks.common import typed
+from cygrad._ops.base.checks.common import are_within, typed
 from cygrad._ops.base.pointwise import sigmoid
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
@@ -307,7 +307,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("multi_margin_loss_cpu_kernel", x.dtype)
     _check_long(y)
-    if not is_array(classes) and ((classes < 0) | (classes >= rows.shape[1])).any():
+    if not is_array(classes) and not are_within(classes, 0, rows.shape[1]):
         raise RuntimeError("target out of range")
     weights = None if weight is None else array_of(weight)
     losses = kernels.multi_margin(rows, classes.reshape(-1), weights, margin, p).reshape(classes.shape)

@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.tape.tape import refuse_step
 from cygrad._library import later
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
@@ -173,7 +174,7 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
         wrong = places[(places < 0) | (places >= len(table))].flat[0]
         raise IndexError(f"index out of range in self\n  embedding: there is no row {wrong} in a table of {len(table)}")
     result = record_n(
-        EMBEDDING, table.take(places, 0), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape), i
+        EMBEDDING, kernels.rows(table, places), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape), i
     )
     keep(result, 1, i)
     return result
@@ -463,6 +464,7 @@ def one_hot(tensor, num_classes=-1):
     elif is_array(array) and classes != -1 or classes > 0 and are_within(array, 0, classes):
         pass
     else:
+        refuse_step("reads values", "one_hot")
         if array.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if classes == -1:

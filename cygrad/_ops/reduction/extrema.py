@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.base.stack_chunks import reducing
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.device.gpu_forms import is_array
+from cygrad._kernels.tape.tape import is_open
 from cygrad._ops.base.arguments import dim_argument, integers
 from cygrad._ops.base.arithmetic import div
 from cygrad._ops.base.batching.rules import reduce_along, rule, shifting
@@ -37,7 +38,7 @@ from cygrad._ops.elementwise.selection import maximum, minimum, where
 
 def share_between_equals(n, g):
     x, chosen = n.saved(0), n.saved_result()
-    if is_array(array_of(x)) or is_forward():  # samples of a batch may have other ties
+    if is_array(array_of(x)) or is_forward() or is_open():  # samples of a batch, and other steps, may have other ties
         reached = (x == chosen) | ((x != x) & (chosen != chosen))
         return where(reached, div(g, total(reached).to(sum_type(g))), 0.0)
     reached = (x != x) if np.isnan(array_of(chosen)) else (x == chosen)

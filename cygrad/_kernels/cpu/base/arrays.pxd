@@ -99,6 +99,8 @@ cdef cnp.ndarray empty_like(cnp.ndarray a)      # same layout; `a` as returned b
 
 # Write the elements of `a`, broadcast and converted as needed, into `out`.
 cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1
+cdef int copy_in_numpy(cnp.ndarray out, cnp.ndarray a) except -1       # the same by NumPy, which has all types
+cpdef cnp.ndarray joined_in_numpy(list converted, int axis)
 cpdef tuple order_in_memory(tuple arrays)
 cpdef int fill(cnp.ndarray out, object value) except -1     # with a scalar
 

@@ -12,6 +12,7 @@ import numpy as np
 from cygrad._kernels.platform.thread_pool cimport LIGHT, Elements, enter, over, share
 from cygrad._kernels.platform.memory_pool cimport POOLED, empty_pooled
 from cygrad._kernels.cpu.base.nditer cimport Walk, coalesce, extent_of_walk, join, memory_order
+from cygrad._kernels.tape.calls cimport run_on_tape
 from cygrad._kernels.tape.tape cimport (
     READS, SCATTERS, WRITES, Word, note, note_constant, refuse, tape_open, word)
 from cygrad._kernels.cpu.base import numpy_fallback
@@ -265,6 +266,13 @@ cdef bint _has_copies(cnp.ndarray out, cnp.ndarray a) noexcept:
     return not extents_meet(&x, &y)
 
 
+cdef int copy_in_numpy(cnp.ndarray out, cnp.ndarray a) except -1:
+    if tape_open:
+        run_on_tape(np.copyto, np.copyto, (out, a), {"casting": "unsafe"})
+        return 0
+    return cnp.PyArray_CopyInto(out, a)
+
+
 cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     """Write `a`, broadcast, into `out`. Threads share the copying of many elements."""
     cdef Walk walk
@@ -273,8 +281,7 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     cdef copy_plan plan
     cdef Py_ssize_t units, piece
     if not _has_copies(out, a):
-        refuse("copies in NumPy")
-        return cnp.PyArray_CopyInto(out, a)
+        return copy_in_numpy(out, a)
     if cnp.PyArray_SIZE(out) == 0:
         return 0
     operands[0], operands[1] = operand(out), operand(a)
@@ -284,8 +291,7 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     coalesce(&walk, order, operands[0].itemsize)
     plan.size = operands[0].itemsize
     if plan.size != 4 and plan.size != 8 and (walk.strides[0][0] != plan.size or walk.strides[1][0] != plan.size):
-        refuse("copies in NumPy")
-        return cnp.PyArray_CopyInto(out, a)
+        return copy_in_numpy(out, a)
     plan.source = operands[1].data
     plan.to = operands[0].data
     plan.ndim = walk.ndim
@@ -539,7 +545,8 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
             enter(&elements, out)
             over(&elements, _cast_loop, &_casts[source][target], sizeof(cast_t), cnp.PyArray_SIZE(a), LIGHT)
             return out
-    refuse("casts in NumPy")
+    if tape_open:
+        return run_on_tape(numpy_fallback.cast, numpy_fallback.cast, (a, cnp.PyArray_DescrFromType(typenum)), {})
     return numpy_fallback.cast(a, cnp.PyArray_DescrFromType(typenum))
 
 
@@ -560,8 +567,15 @@ cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
         nbytes += cnp.PyArray_NBYTES(out)
     if nbytes >= JOINED and not PURE and typenum < NTYPES:
         from cygrad._kernels.cpu.base.copying import joined  # which imports this module
-        return joined(converted, axis)
-    out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
+        return run_on_tape(joined, joined, (converted, axis), {}) if tape_open else joined(converted, axis)
+    if tape_open:
+        return run_on_tape(joined_in_numpy, joined_in_numpy, (converted, axis), {})
+    return joined_in_numpy(converted, axis)
+
+
+cpdef cnp.ndarray joined_in_numpy(list converted, int axis):
+    """Concatenate arrays of one type."""
+    cdef cnp.ndarray out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
     return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
 
 

@@ -30,11 +30,12 @@ from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedL
 from libc.string cimport memcpy, memset
 
 from cygrad._kernels.cpu.base.arrays cimport (
-    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast, cast_t, empty, empty_strided,
-    extents_meet, half_cast, is_plain, likely, operand, same_shape)
+    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast, cast_t, copy_in_numpy, empty,
+    empty_strided, extents_meet, half_cast, is_plain, likely, operand, same_shape)
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
     Loop, Walk, coalesce, extent_of_walk, join, lengthen_innermost, memory_order, run, run_shared)
+from cygrad._kernels.tape.calls cimport run_on_tape
 from cygrad._kernels.tape.tape cimport ITEMWISE, READS, SCATTERS, WRITES, Word, note, note_loop, refuse, tape_open, word
 from cygrad._kernels.cpu.base import numpy_fallback
 
@@ -650,10 +651,9 @@ cdef class Ufunc:
         cdef Number value
         if self.keeps_numbers and (t == cnp.NPY_FLOAT16 or t == bfloat16_type):
             number = cast(self._fallback_scalar(cast(a, cnp.NPY_FLOAT), scalar, scalar_first, None), t)
-            refuse("runs in NumPy", self.name)
             if out is None:
                 return number
-            cnp.PyArray_CopyInto(out, number)
+            copy_in_numpy(out, number)
             return out
         if t < NTYPES:
             number = empty(0, NULL, t)
@@ -668,15 +668,18 @@ cdef class Ufunc:
         cdef Walk walk
         cdef Operand[2] inputs
         cdef cnp.ndarray result
-        refuse("runs in NumPy", self.name)
         inputs[0] = operand(a)
         inputs[1] = operand(a if b is None else b)
         join(&walk, self.nin, inputs)      # only to raise its error
-        result = numpy_fallback.call(self.numpy, a) if b is None else numpy_fallback.call(self.numpy, a, b)
+        operands = (a,) if b is None else (a, b)
+        if tape_open:
+            result = run_on_tape(self.numpy, numpy_fallback.call, (self.numpy, *operands), {})
+        else:
+            result = numpy_fallback.call(self.numpy, *operands)
         if out is None:
             return result
         _check_output(&walk, out, cnp.PyArray_TYPE(result))
-        cnp.PyArray_CopyInto(out, result)
+        copy_in_numpy(out, result)
         return out
 
 

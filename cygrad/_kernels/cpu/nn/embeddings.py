@@ -14,6 +14,11 @@ from cygrad._kernels.cpu.indexing.scatter import add_rows
 from cygrad._kernels.device.dispatch import dispatching
 
 
+def rows(table, places):
+    """The rows of a matrix at places within it."""
+    return table.take(places, 0)
+
+
 def added_rows(rows, indices, count):
     """Sum the rows with equal index into a matrix of `count` rows."""
     if is_half(rows):
@@ -107,5 +112,5 @@ def largest_of_bags(table, places, bags, sizes, counted):
 
 
 dispatching(
-    globals(), "added_rows index_scale scaled_to_norm bag_of_each bag_sizes sums_of_bags bag_scale largest_of_bags"
+    globals(), "rows added_rows index_scale scaled_to_norm bag_of_each bag_sizes sums_of_bags bag_scale largest_of_bags"
 )

@@ -9,7 +9,7 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
 
 cimport numpy as cnp
 
-from cygrad._kernels.tape.tape cimport refuse
+from cygrad._kernels.tape.tape cimport refuse_always
 from cygrad._kernels.cpu.base.arrays cimport PURE, empty, is_plain
 from cygrad._kernels.cpu.random.twister cimport Twister, drew
 from cygrad._kernels.cpu.random.twister import KINDS
@@ -57,7 +57,7 @@ cpdef cnp.ndarray draw(object numbers, cnp.ndarray out, int what, object a=0, ob
     Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of mersenne.py or
     random.py.
     """
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     if out is None:
         raise TypeError("expected an array")
     if type(numbers) is Twister:

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 cimport numpy as cnp
 
-from cygrad._kernels.tape.tape cimport refuse
+from cygrad._kernels.tape.tape cimport refuse_always
 from cygrad._kernels.cpu.base.arrays cimport empty, is_plain
 from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
 
@@ -134,7 +134,7 @@ cdef bint _makes(int what, int type) noexcept:
 
 
 cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     cdef int kind = -1
@@ -194,7 +194,7 @@ cdef void _fill(Twister numbers, const twister_wish* wish, int kind) noexcept no
 
 def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, double a, double b):
     """Fill a dense array of floats or doubles by the formula of `what` for tensors of any layout and size."""
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     cdef twister_wish wish
     wish.type, wish.what, wish.size, wish.out = (
         _type_of(cnp.PyArray_TYPE(out)), what, cnp.PyArray_SIZE(out), cnp.PyArray_DATA(out))
@@ -208,7 +208,7 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
 
 def lie_between(cnp.ndarray array not None, double low, double high):
     """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     cdef int type = _type_of(cnp.PyArray_TYPE(array))
     if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
         return None
@@ -227,7 +227,7 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
 
     `what` is one of the kinds of parameters in `KINDS`; for chances the result is an array of bool.
     """
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     cdef int typenum = cnp.PyArray_TYPE(first)
     cdef bint is_float = typenum == cnp.NPY_FLOAT
     cdef Py_ssize_t size = cnp.PyArray_SIZE(first)
@@ -281,7 +281,7 @@ def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_
     The weights have been checked by the caller. None, and nothing is drawn, if they are not a dense matrix of floats or
     doubles with at least one column.
     """
-    refuse("draws random numbers")
+    refuse_always("draws random numbers")
     if not _is_matrix(weights) or cnp.PyArray_DIM(weights, 1) < 1 or count < 0:
         return None
     cdef cnp.npy_intp[2] shape

@@ -11,6 +11,7 @@ from cygrad._core.graph.record import result_type, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import broadcast_shape, is_integer
 
 
@@ -83,6 +84,7 @@ def require_operands(function, a, b):
 _UNSIGNED = {"l": np.uint64, "q": np.uint64, "i": np.uint32}
 
 
+@noted
 def are_within(index, low, high):
     """Whether low <= element < high for all integers of an array.
 
@@ -96,6 +98,7 @@ def are_within(index, low, high):
     return bool(index.min() >= low and index.max() < high)
 
 
+@noted
 def first_outside(index, low, high):
     """Return the first element outside [low, high), or None; arrays on a GPU are not checked."""
     if is_array(index) or are_within(index, low, high):

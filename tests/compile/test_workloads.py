@@ -1,0 +1,98 @@
+"""The workloads of `benchmarks`, compiled: equal to eager bit for bit, on one thread and several."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+STEPS = 20
+
+pytestmark = [
+    pytest.mark.slow,  # whole training steps of networks, in all combinations
+    pytest.mark.skipif(not FOLDER.exists(), reason="the benchmarks are not installed"),
+]
+
+# Workloads that are not replayed, and why; they only have to be right.
+EAGER = {
+    "Function.apply and backward": "a custom Function is Python",
+    "784-128-10, batch 64, with nan_check": "results are checked",
+    "DataLoader, 10000 small samples": "makes no step",
+}
+
+
+def rows():
+    spec = importlib.util.spec_from_file_location(
+        "benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+    )
+    sys.modules["benchmarks"] = importlib.util.module_from_spec(spec)
+    try:
+        return {row.name: row for row in importlib.import_module("benchmarks.rows").ROWS}
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+            del sys.modules[name]
+
+
+ROWS = rows() if FOLDER.exists() else {}
+
+
+def clears(line):
+    """Whether a line sets gradients to None at the end, so that nothing of the step would be left to compare."""
+    return line.replace(" ", "").endswith("grad=None") or line.strip() == "optimizer.zero_grad()"
+
+
+class Workload:
+    """A row's statement as a function."""
+
+    def __init__(self, row):
+        cygrad.manual_seed(3)
+        self.names = dict(row.setup(cygrad))
+        lines = row.statement.strip("\n").splitlines()
+        kept = [line for line in lines if not clears(line)]
+        kept[-1] = kept[-1] if "=" in kept[-1].partition("(")[0] or kept[-1][0] == " " else f"return {kept[-1]}"
+        source = "def step():\n" + "\n".join(f"    {line}" for line in kept)
+        exec(source, self.names)
+        self.step, self.clear = self.names["step"], "\n".join(filter(clears, lines))
+
+    def tensors(self, value):
+        if isinstance(value, cygrad.Tensor):
+            yield value
+            if value.is_leaf and value.grad is not None:
+                yield value.grad
+        elif isinstance(value, cygrad.nn.Module):
+            for each in (*value.parameters(), *value.buffers()):
+                yield from self.tensors(each)
+        elif isinstance(value, cygrad.optim.Optimizer):
+            for group in value.param_groups:
+                for p in group["params"]:
+                    yield from self.tensors(p)
+                    yield from self.tensors(list(value.state[p].values()))
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                yield from self.tensors(each)
+
+    def run(self, step):
+        """Do the step; return all bytes that it has left."""
+        result = step()
+        names = [self.names[name] for name in sorted(self.names) if name not in ("__builtins__", "step")]
+        found = [t.detach().numpy().tobytes() for t in self.tensors([result, names])]
+        exec(self.clear, self.names)
+        return found
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("name", ROWS)
+def test_workload_has_the_bits_of_eager_steps(name, threads, request):
+    before = cygrad.get_num_threads()
+    request.addfinalizer(lambda: cygrad.set_num_threads(before))
+    cygrad.set_num_threads(threads)
+    eager, other = Workload(ROWS[name]), Workload(ROWS[name])
+    compiled = cygrad.compile(other.step)
+    for _ in range(STEPS if threads == 1 else STEPS // 2):
+        assert other.run(compiled) == eager.run(eager.step)
+    if name not in EAGER:
+        assert compiled._cygrad_step.replays() > 0, compiled.explain()
