@@ -1,8 +1,6 @@
 """The profiler's tables: by name, and by source line."""
 
-import functools
 import linecache
-from collections.abc import Callable
 from typing import Any
 
 from cygrad._core.errors.sites import line_of
@@ -12,11 +10,9 @@ _SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
 
 
 def time_text(microseconds, unit=None):
-    """Format a time with its unit."""
-    if unit is None:
+    """Format a time in this unit, or in a suitable one if it is None or unknown."""
+    if unit not in _UNITS:
         unit = next((u for u in ("s", "ms") if microseconds >= _UNITS[u]), "us")
-    elif unit not in _UNITS:
-        raise ValueError(f"unknown time unit: {unit!r}; choose from: {list(_UNITS)}")
     return f"{microseconds / _UNITS[unit]:.3f}{unit}"
 
 
@@ -42,10 +38,6 @@ def _cut(text, width, from_left=False):
     return "..." + text[len(text) - width + 3 :] if from_left else text[: width - 3] + "..."
 
 
-def _text_of(attribute, width, event):
-    return _cut(str(getattr(event, attribute)), width)
-
-
 def _layout(titles, rows, left, header=None, footer=""):
     """Format columns as wide as necessary; those with indices in `left` are left-aligned."""
     widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
@@ -60,50 +52,135 @@ def _layout(titles, rows, left, header=None, footer=""):
     return "\n".join(lines) + "\n" + footer
 
 
+class _Column:
+    """A column of a table of events: its title, its width, and the text of an event's cell."""
+
+    def __init__(self, title, text, width=12, side=">"):
+        self.title, self.text, self.width, self.side = title, text, width, side
+
+    def cell(self, value):
+        """Return a value in the column's width, and the space up to the next column."""
+        return f"{value!s:{self.side}{self.width}}  "
+
+
+def _widest(texts, limit):
+    """Return the width of a column with these texts: four characters more than the longest, up to the limit."""
+    width = max(map(len, texts), default=0) + 4
+    return width if limit is None else min(width, limit)
+
+
+def _name(text, limit):
+    """Return a name as its column shows it: with dots at the end if it is within 3 characters of the limit."""
+    return text if limit is None or len(text) < limit - 3 else text[: limit - 3] + "..."
+
+
+def _name_columns(events, limit):
+    width = _widest([event.key for event in events], limit)
+    columns = [_Column("Name", lambda e: _name(e.key, limit), width)]
+    if any(event.overload_name for event in events):
+        columns.append(_Column("Overload Name", lambda e: _name(e.overload_name, limit), width))
+    return columns
+
+
+def _time_columns(total, unit):
+    return [
+        _Column("Self CPU %", lambda e: e.self_cpu_percent),
+        _Column("Self CPU", lambda e: time_text(e.self_cpu_time_total, unit)),
+        _Column("CPU total %", lambda e: e.total_cpu_percent),
+        _Column("CPU total", lambda e: time_text(e.cpu_time_total, unit)),
+        _Column("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
+    ]
+
+
+def _device_columns(device, unit):
+    return [
+        _Column(f"Self {device}", lambda e: time_text(e.self_device_time_total, unit)),
+        _Column(f"Self {device} %", lambda e: e.total_device_percent),
+        _Column(f"{device} total", lambda e: time_text(e.device_time_total, unit)),
+        _Column(f"{device} time avg", lambda e: time_text(e.device_time, unit)),
+    ]
+
+
+def _memory_columns(events, device):
+    columns = [
+        _Column("CPU Mem", lambda e: memory_text(e.cpu_memory_usage)),
+        _Column("Self CPU Mem", lambda e: memory_text(e.self_cpu_memory_usage)),
+    ]
+    if device is not None and any(event.self_device_memory_usage > 0 for event in events):
+        columns.append(_Column(f"{device} Mem", lambda e: memory_text(e.device_memory_usage)))
+        columns.append(_Column(f"Self {device} Mem", lambda e: memory_text(e.self_device_memory_usage)))
+    return columns
+
+
+def _describing_columns(events, widths):
+    columns = []
+    if any(event.input_shapes for event in events):
+        wide = _widest([str(event.input_shapes) for event in events], widths["shapes"])
+        columns.append(_Column("Input Shapes", lambda e: str(e.input_shapes)[:wide], wide))
+    if any(event.stack for event in events):
+        width = _widest([frame for event in events for frame in event.stack or ()], widths["source"])
+        columns.append(_Column("Source Location", lambda e: _cut((e.stack or [""])[0], width, True), width, "<"))
+    return columns
+
+
+def _flops_columns(events):
+    """Return the column of floating-point operations, in a unit in which the smallest number is at least 1."""
+    known = [event.flops for event in events if event.flops]
+    if not known:
+        return []
+    thousands = next(n for n in (5, 4, 3, 2, 1, 0) if n == 0 or min(known) >= 1000**n)
+    title = f"Total {' KMGTP'[thousands].strip()}FLOPs"
+    return [_Column(title, lambda e: f"{e.flops / 1000**thousands:8.3f}" if e.flops else "--")]
+
+
+def _shares(event, total, on_device):
+    """Note on an event its shares of the time, as PyTorch does when it prints a table."""
+    event.self_cpu_percent = share_text(event.self_cpu_time_total, total)
+    event.total_cpu_percent = 0 if event.is_async else share_text(event.cpu_time_total, total)
+    if on_device is not None:
+        event.total_device_percent = share_text(event.self_device_time_total, on_device)
+
+
+def _rows_of(event, columns):
+    """Return the lines of an event: the further frames of its stack follow below the first, and an empty line."""
+    yield "".join([column.cell(column.text(event)) for column in columns])
+    source = next((column for column in columns if column.side == "<"), None)
+    if source is not None:
+        for frame in [*(event.stack or ())[1:], ""]:
+            shown = _cut(frame, source.width, True)
+            yield "".join([column.cell(shown if column is source else "") for column in columns])
+
+
 def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit):
-    """Return the text of `EventList.table`."""
+    """Return the text of `EventList.table`, in PyTorch's layout."""
     if not events:
         return ""
-    total = events.self_cpu_time_total
-    rows = [event for event in events if event.cpu_parent is None] if top_level_only else list(events)
+    total, on_device, device = events.self_cpu_time_total, None, None
+    rows = list(events)
     if sort_by is not None:
-        rows.sort(key=lambda event: getattr(event, sort_by), reverse=True)
-    shown = rows if row_limit is None or row_limit < 0 else rows[:row_limit]
-    columns: list[tuple[str, Callable[[Any], Any]]] = [
-        ("Name", lambda e: _cut(e.key, widths["name"])),
-        ("Self CPU %", lambda e: share_text(e.self_cpu_time_total, total)),
-        ("Self CPU", lambda e: time_text(e.self_cpu_time_total, unit)),
-        ("CPU total %", lambda e: share_text(e.cpu_time_total, total)),
-        ("CPU total", lambda e: time_text(e.cpu_time_total, unit)),
-        ("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
-    ]
-    on_device = None
-    if any(event.device_time_total for event in events):
+        rows.sort(key=lambda event: getattr(event, sort_by.replace("cuda", "device")), reverse=True)
+    if any(event.self_device_time_total > 0 for event in events):
         on_device = sum(event.self_device_time_total for event in events)
-        columns += [
-            ("Self CUDA", lambda e: time_text(e.self_device_time_total, unit)),
-            ("Self CUDA %", lambda e: share_text(e.self_device_time_total, on_device)),
-            ("CUDA total", lambda e: time_text(e.device_time_total, unit)),
-            ("CUDA time avg", lambda e: time_text(e.device_time, unit)),
-        ]
-    if events.profile_memory:
-        columns.append(("CPU Mem", lambda e: memory_text(e.cpu_memory_usage)))
-        columns.append(("Self CPU Mem", lambda e: memory_text(e.self_cpu_memory_usage)))
-    columns.append(("# of Calls", lambda e: e.count))
-    left = {0}
-    for title, attribute in (("Overload Name", "overload_name"), ("Input Shapes", "input_shapes")):
-        if any(getattr(event, attribute) for event in events):
-            left.add(len(columns))
-            columns.append((title, functools.partial(_text_of, attribute, widths["shapes"])))
-    if any(event.stack for event in events):
-        left.add(len(columns))
-        columns.append(("Source Location", lambda e: _cut(e.stack[0] if e.stack else "", widths["source"], True)))
-    cells = [[cell(event) for _, cell in columns] for event in shown]
-    more = f"... and {len(rows) - len(shown)} more rows\n" if len(shown) < len(rows) else ""
-    footer = f"{more}Self CPU time total: {time_text(total, unit)}\n"
+        device = next((event.use_device for event in events if event.use_device), "cuda").upper()
+    columns = [*_name_columns(rows, widths["name"]), *_time_columns(total, unit)]
+    columns += _device_columns(device, unit) if on_device is not None else []
+    columns += _memory_columns(rows, device) if events.profile_memory else []
+    columns.append(_Column("# of Calls", lambda e: e.count))
+    columns += _describing_columns(rows, widths)
+    columns += _flops_columns(rows) if events.with_flops else []
+    rule = "".join(["-" * column.width + "  " for column in columns])
+    double = "=" * (len(rule) - 2)
+    lines = [] if header is None else [double, header]
+    lines += [double, "This report only display top-level ops statistics"] if top_level_only else []
+    lines += [rule, "".join([column.cell(column.title) for column in columns]), rule]
+    shown = [event for event in rows if not top_level_only or event.cpu_parent is None]
+    for event in shown if row_limit is None or row_limit < 0 else shown[:row_limit]:
+        _shares(event, total, on_device)
+        lines += _rows_of(event, columns)
+    lines += [rule, f"Self CPU time total: {time_text(total, unit)}"]
     if on_device is not None:
-        footer += f"Self CUDA time total: {time_text(on_device, unit)}\n"
-    return _layout([title for title, _ in columns], cells, left, header, footer)
+        lines.append(f"Self {device} time total: {time_text(on_device, unit)}")
+    return "".join([line + "\n" for line in lines])
 
 
 class Line:

@@ -212,12 +212,17 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_parent = parent
 
     def __repr__(self):
-        return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
-            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
-            f"cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
-            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} seq_nr={self.sequence_nr}>"
-        )
+        device = self.use_device
+        fields = {
+            "id": self.id, "name": self.name, "overload_name": self.overload_name, "device_type": self.device_type,
+            "node_id": self.node_id, "cpu_time": self.cpu_time_str, "start_us": f"{self.time_range.start:.3f}",
+            "end_us": f"{self.time_range.end:.3f}", "cpu_children": [child.id for child in self.cpu_children],
+            f"{device}_time": self.device_time_str, "thread": self.thread, "input_shapes": self.input_shapes,
+            "cpu_memory_usage": self.cpu_memory_usage, f"{device}_memory_usage": self.device_memory_usage,
+            "is_async": self.is_async, "is_remote": self.is_remote, "seq_nr": self.sequence_nr,
+            "is_legacy": self.is_legacy,
+        }  # fmt: skip
+        return f"<FunctionEvent {' '.join([f'{name}={value}' for name, value in fields.items()])}>"
 
 
 class FunctionEventAvg(FormattedTimesMixin):
@@ -254,10 +259,12 @@ class FunctionEventAvg(FormattedTimesMixin):
     __iadd__ = add
 
     def __repr__(self):
+        device = self.use_device or "cuda"
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str} count={self.count} input_shapes={self.input_shapes} "
-            f"cpu_memory_usage={self.cpu_memory_usage}>"
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
 
 
@@ -280,7 +287,7 @@ class EventList(list[Any]):
 
     def __init__(self, events=(), profile_memory=False, with_stack=False, use_device=None, with_flops=False):
         super().__init__(events)
-        self.profile_memory, self.with_stack = profile_memory, with_stack
+        self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
 
     def _build_tree(self):
         """Make events parents of those that ran inside them on their thread; drop those that repeat their parent."""
@@ -307,6 +314,9 @@ class EventList(list[Any]):
             maximal number of rows; -1 or None: all
         time_unit
             's', 'ms' or 'us' for all times; None: a suitable unit for each time
+
+        The layout is PyTorch's. Columns of names, shapes and frames are four characters wider than the longest text of
+        all events, up to their limits. A row shows the innermost frame of its stack; the others follow below.
 
         Raises AttributeError for a `sort_by` that events do not have.
         """
@@ -339,14 +349,15 @@ class EventList(list[Any]):
             found.stack = (found.stack or [])[:group_by_stack_n]
             found.input_shapes = found.input_shapes if by_shapes else ""
             found.overload_name = found.overload_name if group_by_overload_name else ""
-        return EventList(sums.values(), self.profile_memory, self.with_stack)
+        return EventList(sums.values(), self.profile_memory, self.with_stack, with_flops=self.with_flops)
 
     def total_average(self):
         """Return the sum over all events, under the name 'Total'."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
-            total.key = "Total"
+            total.key = None  # so that the next one's name need not match
+        total.key = "Total"
         return total
 
     def by_line(self):

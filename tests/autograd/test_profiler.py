@@ -411,15 +411,19 @@ def test_table():
     lines = table.splitlines()
     assert lines[1] == "the title"
     rule = lines[2]
-    assert lines[3].split("  ")[0] == "Name"
-    assert lines[5].startswith("a name that is longer than ...")
-    assert lines[7:9] == [rule, "... and 3 more rows"]
-    assert lines[9].startswith("Self CPU time total: ")
-    assert max(map(len, lines[2:8])) == len(rule) == len(lines[0])
-    assert prof.key_averages().table(sort_by="count").splitlines()[3].startswith("aten::cos")
+    assert rule.split("  ")[:2] == ["-" * 30, "-" * 12]
+    assert lines[3].split() == "Name Self CPU % Self CPU CPU total % CPU total CPU time avg # of Calls".split()
+    assert lines[5].startswith("a name that is longer than ...  ")
+    assert lines[7] == rule
+    assert lines[8].startswith("Self CPU time total: ")
+    assert table.endswith("\n")
+    assert set(map(len, lines[2:8])) == {len(rule)} == {len(lines[0]) + 2}
+    assert prof.key_averages().table(sort_by="count").splitlines()[3].lstrip().startswith("aten::cos")
     assert "Self CPU Mem" not in table
     assert prof.table(row_limit=None) == prof.table(row_limit=-1)
+    assert "aten" not in prof.table(row_limit=0)
     top = prof.table(top_level_events_only=True)
+    assert top.splitlines()[1] == "This report only display top-level ops statistics"
     assert "aten::sin" not in top
     assert top.count("aten::cos") == 3
 

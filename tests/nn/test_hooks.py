@@ -264,3 +264,24 @@ def test_hooks_stand_in_their_dictionaries_as_they_were_given():
     nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
     (hook,) = layer._forward_pre_hooks.values()
     assert hook._tensor_name == "weight" and len(list(hook)) == 2
+
+
+def test_full_hooks_are_not_called_for_gradients_that_do_not_come_through_the_output():
+    class Aside(nn.Module):
+        def forward(self, x):
+            self.aside = x * 2
+            return x * 3
+
+    module, x = Aside(), torch.ones(1, requires_grad=True)
+    module.register_full_backward_hook(lambda *_: pytest.fail("called"))
+    assert module(x).requires_grad
+    module.aside.backward()
+    assert x.grad.item() == 2
+
+
+def test_backward_pre_hooks_alone_warn_as_well_where_no_input_requires_grad():
+    module, seen = nn.Linear(2, 1), []
+    module.register_full_backward_pre_hook(lambda m, go: seen.append(go[0].item()))
+    with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to"):
+        module(torch.ones(1, 2)).backward()
+    assert seen == [1.0]

@@ -84,7 +84,7 @@ def note_user(begins=False):
 
 
 def _ask():
-    ask_first(bool(_askers) or cupy_library._found is not None)
+    ask_first(bool(_askers) or cupy_library.is_elsewhere())
 
 
 cupy_library.followers.append(_ask)
@@ -202,13 +202,13 @@ def _is_guarded(name):
 
 
 def guarded(entry):
-    """Wrap an entry point with the autocast check and, once arrays may be on a GPU, the check for a common device."""
+    """Wrap an entry point with the autocast check and, once arrays may be elsewhere, the check for a common device."""
     name = entry.__name__
     is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in DEVICES
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
-        if is_placed and cupy_library._found is not None:
+        if is_placed and cupy_library.is_elsewhere():
             args, kwargs = check(name, args, kwargs)
         found = instead(entry, None, *args, **kwargs) if _askers and is_cast else None
         return entry(*args, **kwargs) if found is None else found

@@ -112,8 +112,7 @@ def call_form(kernel, a, in_memory, args, kwargs):
     if is_sparse(a):
         raise a.refused(kernel)
     if is_meta(a):
-        meta.check_places((a,) if in_memory is None else (in_memory, a))
-        return meta.run(kernel, meta.beside((a,), args), kwargs)
+        return meta.run_on(kernel, *meta.beside((a,), args), **kwargs)
     if in_memory is not None and in_memory.ndim:
         raise different_devices("cpu", f"cuda:{a.device.id}")
     return _call(kernel, a.device.id, args, kwargs)

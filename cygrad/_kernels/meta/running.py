@@ -38,9 +38,7 @@ class limits:
 def run(kernel, args, kwargs=None, by_element=False):
     """Return meta arrays in place of what `kernel(*args, **kwargs)` computes."""
     kwargs = kwargs or {}
-    form = _forms.get(kernel)
-    if form is None:
-        form = _forms[kernel] = _find(kernel)
+    form = _form_of(kernel)
     if form is not None:
         return form(kernel, *args, **kwargs)
     function = in_memory(kernel)
@@ -60,9 +58,21 @@ def run(kernel, args, kwargs=None, by_element=False):
     return of_zeros(function, args, kwargs)
 
 
-def run_on(kernel, *args):
-    """Call `run` like the kernel."""
-    return run(kernel, args)
+def run_on(kernel, *args, **kwargs):
+    """Call `run` like the kernel.
+
+    Raises RuntimeError for arrays in memory among the arguments, unless the form is marked by `with_arrays_in_memory`.
+    """
+    if not hasattr(_form_of(kernel), "takes_arrays_in_memory"):
+        check_places(args)
+    return run(kernel, args, kwargs)
+
+
+def _form_of(kernel):
+    form = _forms.get(kernel)
+    if form is None:
+        form = _forms[kernel] = _find(kernel)
+    return form
 
 
 def beside(arrays, args):

@@ -2,13 +2,20 @@
 
 import enum
 
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n
 from cygrad._core.types.dtypes import by_name, dtype_named
+from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.products import bmm, mm
 from cygrad._ops.shape.stacking import cat, stack
 
 _BFLOAT16 = dtype_named("bfloat16")
+
+# Where the samples of a `vmap` have ends of their own, it runs the function once for each.
+GROUP_ENDS = declare("_grouped_mm.ends", kernel=copy, flags=NONDIFF | PRIVATE, batching=None, vmap_name="_grouped_mm")
 
 _GROUPED = ("torch.float32", "torch.bfloat16", "torch.float16")
 
@@ -28,10 +35,9 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
             [2.]])
     """
     a, b = require(self, "_grouped_mm", "self"), require(mat2, "_grouped_mm", "mat2", 2)
-    _check_groups(a, b, offs, bias, out_dtype)
-    if a.ndim == 3 and b.ndim == 3:
+    ends = _checked_ends(a, b, offs, bias, out_dtype)
+    if ends is None:
         return bmm(a, b)
-    ends = offs.tolist()
     starts = [0, *ends[:-1]]
     spans = list(zip(starts, ends))
     if a.ndim == 2 and b.ndim == 2:
@@ -43,7 +49,8 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
     return cat([*parts, a.new_zeros(a.shape[1], rest)], 1)
 
 
-def _check_groups(a, b, offs, bias, out_dtype):
+def _checked_ends(a, b, offs, bias, out_dtype):
+    """Return the ends of the groups, or None if all matrices are given one by one. Raises RuntimeError."""
     for name, tensor in (("mat_a", a), ("mat_b", b)):
         if str(tensor.dtype) not in _GROUPED:
             raise RuntimeError(
@@ -64,16 +71,20 @@ def _check_groups(a, b, offs, bias, out_dtype):
     if offs is None:
         if a.shape[0] != b.shape[0]:
             raise RuntimeError("batched dimension has to match")
-        return
+        return None
     if offs.ndim != 1 or offs.dtype is not by_name()["int32"]:
         raise RuntimeError("Offsets have to be int32" if offs.ndim == 1 else "offs has to be 1D")
     groups = a if a.ndim == 3 else b if b.ndim == 3 else None
     if groups is not None and len(offs) != groups.shape[0]:
         raise RuntimeError("matrix batch sizes have to match")
-    ends = offs.tolist()
     size = a.shape[0] if b.ndim == 3 else b.shape[1] if a.ndim == 3 else a.shape[1]
+    values = array_of(apply_n(GROUP_ENDS, (offs,)))
+    if is_meta(values):
+        return [size] * len(offs)  # shapes do not depend on it
+    ends = values.tolist()
     if not ends or any(not 0 <= first <= end <= size for first, end in zip([0, *ends], ends)):
         raise RuntimeError(f"offs must ascend from 0 to {size} at most, got {ends}")
+    return ends
 
 
 def _scaled_mm(self, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
@@ -157,4 +168,6 @@ def _only(value):
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
-functions = publish(globals(), {"_grouped_mm": _grouped_mm, "_scaled_mm": _scaled_mm})
+composite = {"_grouped_mm": FUNCTION_ONLY}
+
+functions = publish(globals(), {"_scaled_mm": _scaled_mm})

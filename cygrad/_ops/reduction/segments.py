@@ -3,8 +3,10 @@
 import math
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._core.types.dtypes import by_name
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.creation import full
 from cygrad._ops.creation.ranges import arange
@@ -62,7 +64,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     if kind == "mean":
         counts = (bounds[:, 1:] - bounds[:, :-1]).unsqueeze(2)
         found = found / (counts if initial is None else counts.clamp(min=1))
-    return found.reshape(*data.shape[:axis], segments, *data.shape[axis + 1 :])
+    return found.reshape(*data.shape[:axis], segments, *data.shape[axis + 1 :]).contiguous()
 
 
 def _bounds(lengths, offsets, axis, data, unsafe):
@@ -78,10 +80,11 @@ def _bounds(lengths, offsets, axis, data, unsafe):
     given = given.to(by_name()["int64"])
     if lengths is None:
         return _checked(given, data.shape[axis], "offsets")
-    if bool((given < 0).any()):
+    values = array_of(given)  # of the first sample under `vmap`, where the others go unchecked
+    if not is_meta(values) and (values < 0).any():
         raise RuntimeError("lengths contains negative value!")
     ends = given.cumsum(-1)
-    if not unsafe and bool((ends[..., -1:] != data.shape[axis]).any()):
+    if not unsafe and not is_meta(values) and (values.sum(-1) != data.shape[axis]).any():
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             "!unsafe."
@@ -92,11 +95,16 @@ def _bounds(lengths, offsets, axis, data, unsafe):
 
 def _checked(bounds, size, name):
     """Raise RuntimeError for offsets that do not ascend from 0 to `size` at most."""
-    if bounds.shape[-1] < 1 or bool(
-        ((bounds < 0) | (bounds > size)).any() | (bounds[..., 1:] < bounds[..., :-1]).any()
+    values = array_of(bounds)
+    if (
+        bounds.shape[-1] < 1
+        or not is_meta(values)
+        and (((values < 0) | (values > size)).any() or (values[..., 1:] < values[..., :-1]).any())
     ):
         raise RuntimeError(f"segment_reduce(): Expected {name} to describe segments of {size} elements, in order.")
     return bounds
 
 
-functions = publish(globals(), {"segment_reduce": segment_reduce, "_segment_reduce": segment_reduce})
+composite = {"segment_reduce": FUNCTION_ONLY}
+
+functions = publish(globals(), {"_segment_reduce": segment_reduce})

@@ -106,14 +106,16 @@ class BackwardHooks:
             _check_count(result, grad_output, "Backward pre hook", "grad_output")
             grad_output = result
         self.grad_output = grad_output
-        if not self.places and self.hooks:
+        if not self.places:
             self._run_without_inputs(grad_output)
         return grad_output
 
     def _run_without_inputs(self, grad_output: Gradients) -> None:
         warn(
             "Full backward hook is firing when gradients are computed with respect to module "
-            "outputs since no inputs require gradients."
+            "outputs since no inputs require gradients. See "
+            "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
+            "register_full_backward_hook for more details."
         )
         nothing: Gradients = (None,) * self.n_inputs
         for hook in self.hooks:
@@ -125,14 +127,9 @@ class BackwardHooks:
                 )
         self.grad_output = None
 
-    def _inputs_done(self, grads: Gradients, _: Gradients) -> Gradients:
-        if self.grad_output is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This "
-                "happens because the gradient in your nn.Module flows to the Module's input "
-                "without passing through the Module's output. Make sure that the output depends "
-                "on the input and that the loss is computed based on the output."
-            )
+    def _inputs_done(self, grads: Gradients, _: Gradients) -> Gradients | None:
+        if self.grad_output is None:  # the gradient did not come through the output, as in a second derivative
+            return None
         grad_input = _padded(grads, self.places, self.n_inputs)
         for hook in self.hooks:
             result = _as_tuple(hook(self.module, grad_input, self.grad_output))

@@ -36,6 +36,26 @@ def test_gradients_of_groups():
     np.testing.assert_allclose(of_b[0].numpy(), np.repeat(A2[:2].sum(0)[:, None], 5, 1), rtol=1e-5)
 
 
+def test_samples_of_groups():
+    a, ends = torch.tensor(np.stack([A2, A2 + 1])), torch.tensor([[2, 6], [4, 5]], dtype=torch.int32)
+
+    def product(a, ends):
+        return F.grouped_mm(a, torch.tensor(B3), offs=ends)
+
+    found = torch.vmap(lambda a: product(a, ends[0]))(a)
+    np.testing.assert_allclose(found.numpy(), [product(one, ends[0]).numpy() for one in a], rtol=1e-5)
+    with pytest.warns(UserWarning, match="not yet implemented the batching rule for aten::_grouped_mm"):
+        found = torch.vmap(product)(a, ends)
+    np.testing.assert_allclose(found.numpy(), [product(*pair).numpy() for pair in zip(a, ends)], rtol=1e-5)
+
+
+def test_groups_on_meta():
+    a, b = torch.tensor(A2).to("meta"), torch.tensor(B3).to("meta").requires_grad_()
+    found = F.grouped_mm(a, b, offs=torch.tensor([2, 6], dtype=torch.int32, device="meta"))
+    found.sum().backward()
+    assert (found.is_meta, found.shape, b.grad.shape) == (True, (6, 5), b.shape)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "options", "text"),
     [

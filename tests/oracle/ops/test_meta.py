@@ -1,6 +1,10 @@
 """Tensors on the device "meta" against PyTorch's: shapes, dtypes, strides, texts, and errors."""
 
+import itertools
+
+import numpy as np
 import pytest
+from ops.calls import SAMPLES, is_internal, public_function, replace
 
 import cygrad
 
@@ -98,3 +102,48 @@ def test_same_error(expression):
     # PyTorch's line goes on with advice on its compiler
     line = str(expected.value).partition("\n")[0].partition(" You may have run into")[0].partition(" This implement")[0]
     assert str(found.value).partition("\n")[0] == line
+
+
+SHARED = [name for name in SAMPLES if not is_internal(name) and public_function(torch, name)]
+RETURNED = {"cat": "an empty vector fits all others, wherever it is"}
+
+
+def mixed(library, name, sample, on_meta):
+    """What the sample gives with the arrays at these places on the device "meta": the error, or None."""
+    places = itertools.count()
+
+    def made(array):
+        tensor = library.from_numpy(np.array(array))
+        return tensor.to("meta") if tensor.ndim and next(places) in on_meta else tensor
+
+    args = [replace(value, made) for value in sample.args]
+    kwargs = {key: replace(value, made) for key, value in sample.kwargs.items()}
+    try:
+        public_function(library, name)(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+def count_of_arrays(sample):
+    found = []
+    for value in (*sample.args, *sample.kwargs.values()):
+        replace(value, lambda array: found.append(array) if array.ndim else None)
+    return len(found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SHARED)
+def test_operands_on_two_devices(name):
+    """Where PyTorch refuses operands on the CPU and on "meta" together, so does cygrad, and says why.
+
+    Where PyTorch returns a result, it is of memory that nobody has written, or of shapes alone: cygrad may refuse.
+    """
+    for sample in SAMPLES[name]:
+        count = count_of_arrays(sample)
+        for places in ({0}, {1}, set(range(1, count))) if count > 1 else ():
+            found = mixed(cygrad, name, sample, places)
+            if found is None:
+                assert mixed(torch, name, sample, places) is None or name in RETURNED, (sample, places)
+            else:
+                assert isinstance(found, (RuntimeError, NotImplementedError, ValueError)), (sample, places, found)

@@ -68,3 +68,9 @@ def real_type(dtype):
 def complex_type(dtype):
     """Return the complex type with parts of a floating-point type."""
     return np.result_type(dtype, np.complex64)
+
+
+def with_arrays_in_memory(form):
+    """Mark the form of a kernel that takes arrays in memory beside meta arrays, such as lengths of sequences."""
+    form.takes_arrays_in_memory = True
+    return form
