@@ -93,7 +93,10 @@ def test_reference_quotes_docstrings_and_what_is_verified():
     pages.add_tensor()
     add = pages.pages["ops.arithmetic"]
     assert ".. py:function:: cygrad.add(input, other, *, alpha=1, out=None)" in add
-    assert "Verified: gradient, gradient of the gradient, forward mode" in add
+    assert (
+        "PyTorch's name: \\ ``torch.add``\\ . Verified: gradients of any order, forward mode, \\ ``vmap``\\ , GPU"
+        in add
+    )
     assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
     assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]
 
