@@ -43,6 +43,11 @@ copybutton_only_copy_prompt_lines = True
 
 suppress_warnings = ["myst.xref_ambiguous"]
 
+# Every reference has to lead somewhere. `links` checks the finished pages, `tox -e docs-links` the links to elsewhere.
+nitpicky = True
+linkcheck_timeout = 30
+linkcheck_retries = 3
+
 html_theme = "pydata_sphinx_theme"
 html_title = "cygrad"
 html_static_path = ["_static"]

@@ -51,15 +51,18 @@ What the generic tests verify for each op, on the samples in `tests/ops/samples/
 | column | what a mark means |
 |---|---|
 | PyTorch's name | what the op is called in PyTorch {version}; "–": PyTorch has no such op |
-| gradient | the gradient, and the gradient of the gradient, agree with finite differences; "–": the op has no derivative |
-| any order | the graph of the gradient consists of ops whose gradients are verified in this way, which are made of such ops in turn |
+| gradient | the gradient and its own gradient agree with finite differences; "–": the op has no derivative |
+| any order | the gradient is made of ops whose gradients are verified in this way and are made of such ops in turn |
 | forward mode | tangents, and the tangents of gradients, agree with finite differences along a direction |
-| vmap | `vmap` agrees with a loop over the samples, for values and gradients; "loop": it is a loop, at least for some arguments; "–": the shape of the result depends on the values, and `vmap` refuses, as in PyTorch |
+| vmap | values and gradients agree with those of a loop over the samples; see below for other marks |
 | GPU | values or gradients on a GPU agree with NumPy's and those of the CPU |
 | complex | first and second gradients are also verified for complex inputs |
 | in place | the form whose name ends with an underscore gives the same values and gradients |
 | out= | the op can write into a given tensor |
 | view | the result shares the memory of the input |
+
+Under `vmap`, "loop" means that it is a loop over the samples, at least for some arguments. "–" means that `vmap`
+refuses, as in PyTorch, because the shape of the result depends on the values.
 
 The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values,
 gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from sphinx.util import logging
-
-LOGGER = logging.getLogger(__name__)
 LEADING = ("href", "src")
 
 
@@ -54,8 +51,10 @@ def broken(folder: Path) -> dict[str, list[str]]:
 
 def check(app: Any, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
+        from sphinx.util import logging  # here, so that the tests of `broken` need no Sphinx
+
         for page, links in broken(Path(app.outdir).resolve()).items():
-            LOGGER.warning("%s has links that lead nowhere: %s", page, ", ".join(links))
+            logging.getLogger(__name__).warning("%s has links that lead nowhere: %s", page, ", ".join(links))
 
 
 def setup(app: Any) -> dict[str, bool]:

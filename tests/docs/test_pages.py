@@ -9,7 +9,8 @@ NARROW, WIDE = 360, 1280
 STICKING_OUT = """() => {
     const width = document.documentElement.clientWidth;
     if (document.documentElement.scrollWidth <= width) return [];
-    const scrolls = e => e && e !== document.body && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+    const scrolls = e => e && e !== document.body
+        && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
     return [...document.querySelectorAll("body *")]
         .filter(e => e.getBoundingClientRect().right > width + 1 && !scrolls(e.parentElement))
         .slice(0, 5).map(e => e.outerHTML.slice(0, 120)).concat("the page scrolls to the side");
