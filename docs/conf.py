@@ -52,6 +52,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "cygrad"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False

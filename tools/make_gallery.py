@@ -81,8 +81,9 @@ def keep(name: str, folder: Path, printed: str) -> None:
     for path in sorted(folder.iterdir()):
         if path.suffix in (".png", ".svg"):
             (KEPT / path.name.replace("-", "_")).write_bytes(path.read_bytes())
-    lines = [line.rstrip() for line in CHANGING.sub("", printed).splitlines()]
-    (KEPT / f"{name}.txt").write_text("\n".join(filter(None, lines)) + "\n", encoding="utf-8")
+    lines = [(line.rstrip(), CHANGING.sub("", line).rstrip()) for line in printed.strip().splitlines()]
+    kept = [left for line, left in lines if left or not line]
+    (KEPT / f"{name}.txt").write_text("\n".join(kept).strip("\n") + "\n", encoding="utf-8")
 
 
 def main() -> None:

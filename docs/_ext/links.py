@@ -33,7 +33,8 @@ class Page(HTMLParser):
 
 def broken(folder: Path) -> dict[str, list[str]]:
     """Return {page: links that lead nowhere} of the HTML pages in a folder."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
+    paths = [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts]  # templates of the theme
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in paths}
     found: dict[str, list[str]] = {}
     for path, page in pages.items():
         for link in sorted(page.links):

@@ -18,6 +18,13 @@ STICKING_OUT = """() => {
 MISSING = "() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 # Contrast depends on the theme; everything else does not.
 CONTRAST = {"runOnly": ["color-contrast", "link-in-text-block"]}
+# axe takes minutes for thousands of entries, which all look alike: it sees the first ones of each list and table.
+LONGEST = 12
+SHORTEN = """longest => {
+    const repeated = "dl.py, section > dl, table tbody > tr, article li, nav li, .highlight pre > span";
+    for (const parent of new Set([...document.querySelectorAll(repeated)].map(e => e.parentElement)))
+        [...parent.children].filter(e => e.matches(repeated)).slice(longest).forEach(e => e.remove());
+}"""
 GRAVE = ("serious", "critical")
 
 
@@ -31,8 +38,10 @@ def axe():
 def violations(tab, axe, options=None):
     """What axe finds that is serious or critical, each with the places."""
     if tab.evaluate("() => typeof axe") == "undefined":
+        tab.evaluate(SHORTEN, LONGEST)
         tab.evaluate(axe)
-    how = {"resultTypes": ["violations"], **(options or {})}
+    # Loaded by axe itself, style sheets would be looked for in the wrong folder.
+    how = {"resultTypes": ["violations"], "preload": False, **(options or {})}
     found = tab.evaluate("options => axe.run(document, options).then(result => result.violations)", how)
     return [
         f"{each['id']}: {each['help']}: {[node['html'][:150] for node in each['nodes'][:3]]}"
