@@ -79,7 +79,10 @@ def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[f
 def keep(rows: list[tuple[float, float, float, str, str]], machine: dict[str, str], path: Path) -> None:
     """Write the ratios to a file."""
     title = f"{len(rows)} calls on few elements"
-    kept = [{"name": statement, kind or "forward": round(ratio, 3)} for ratio, _, _, statement, kind in rows]
+    kept = [
+        {"name": statement, "with gradient" if kind else "forward": round(ratio, 3)}
+        for ratio, _, _, statement, kind in rows
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"title": title, "machine": machine, "rows": kept}, indent=0) + "\n", encoding="utf-8")
 
