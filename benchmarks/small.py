@@ -1,14 +1,18 @@
 """Time calls on few elements against PyTorch's, without and with gradients: the cost of ops beside their loops.
 
-    python -m benchmarks.small [PATTERN] [--over 1]
+    python -m benchmarks.small [PATTERN] [--over 1] [--out FILE]
 
-The figures are the least of many short alternating samples, with one thread. The statements come from small.txt.
+The figures are the least processor time of many short alternating samples, with one thread. The statements come from
+small.txt.
+`--out` keeps the ratios with a description of the machine, for `python -m benchmarks.dots` to draw.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import time
 import timeit
 import warnings
 from importlib import import_module
@@ -18,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from benchmarks.machine import limit_threads
+from benchmarks.machine import describe, limit_threads
 
 STATEMENTS = Path(__file__).with_name("small.txt")
 CALLS, SAMPLES = 40, 16
@@ -64,11 +68,23 @@ def prepared(statement: str, with_gradient: bool, library: Any) -> tuple[str, di
 
 
 def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[float]:
-    """Return the least time of a call with each library, in us."""
+    """Return the least processor time of a call with each library, in us."""
     given = [prepared(statement, with_gradient, library) for library in libraries]
-    timers = [timeit.Timer(statement, globals=names) for statement, names in given]
+    # Processor time, because what else runs on the machine would count otherwise, for the library that it meets.
+    timers = [timeit.Timer(statement, timer=time.process_time, globals=names) for statement, names in given]
     rounds = [[timer.timeit(CALLS) for timer in timers] for _ in range(SAMPLES)]
     return [min(taken) / CALLS * 1e6 for taken in zip(*rounds)]
+
+
+def keep(rows: list[tuple[float, float, float, str, str]], machine: dict[str, str], path: Path) -> None:
+    """Write the ratios to a file."""
+    title = f"{len(rows)} calls on few elements"
+    kept = [
+        {"name": statement, "with gradient" if kind else "forward": round(ratio, 3)}
+        for ratio, _, _, statement, kind in rows
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"title": title, "machine": machine, "rows": kept}, indent=0) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -76,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("pattern", nargs="?", default="", help="a regular expression that statements must match")
     parser.add_argument("--over", type=float, default=0, help="only print rows with at least this ratio")
+    parser.add_argument("--out", type=Path, help="also write the ratios to this file")
     arguments = parser.parse_args()
     torch = import_module("torch")
     limit_threads(1, torch)
@@ -89,6 +106,8 @@ def main() -> None:
     for ratio, ours, theirs, statement, kind in sorted(rows, reverse=True):
         if ratio >= arguments.over:
             print(f"{statement:48}{kind:10}{ours:10.2f}{theirs:10.2f}{ratio:8.2f}")
+    if arguments.out:
+        keep(sorted(rows), describe(1, torch), arguments.out)
     for kind in ("", "and back"):
         ratios = [row[0] for row in rows if row[4] == kind]
         if ratios:

@@ -15,7 +15,7 @@ author = "the cygrad developers"
 copyright = author
 version = release = cygrad.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_copybutton", "reference", "repository"]
+extensions = ["myst_nb", "sphinx_copybutton", "links", "mathml", "reference", "repository"]
 exclude_patterns = ["README.md", "**/README.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 
@@ -43,10 +43,17 @@ copybutton_only_copy_prompt_lines = True
 
 suppress_warnings = ["myst.xref_ambiguous"]
 
+# Every reference has to lead somewhere. `links` checks the finished pages, `tox -e docs-links` the links to elsewhere.
+nitpicky = True
+linkcheck_timeout = 30
+linkcheck_retries = 3
+
 html_theme = "pydata_sphinx_theme"
 html_title = "cygrad"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
+html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

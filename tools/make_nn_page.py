@@ -4,7 +4,8 @@
     python tools/make_nn_page.py --check    fail if the page is out of date
     python tools/make_nn_page.py --names    read PyTorch's names again (needs PyTorch)
 
-PyTorch's names are stored in tools/pytorch_names.json, so generating and checking the page does not need PyTorch.
+PyTorch's names are stored in tools/pytorch_names.json, so generating and checking the page does not need PyTorch. The
+file also has the names of its functions on tensors, for the table of ops and the reference of the site.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from missing_names import NAMESPACES as OF_TENSORS
 from missing_names import namespace_of, out_of_scope
 
 import cygrad
@@ -82,6 +84,12 @@ def names_of(library: Any, path: str) -> list[str]:
     return sorted(names)
 
 
+def functions_of(library: Any, path: str) -> list[str]:
+    """Return the public names of functions, methods and properties in a module or class."""
+    found = namespace_of(library, path)
+    return [n for n in dir(found) if not n.startswith("_") and (isinstance(found, type) or callable(getattr(found, n)))]
+
+
 def read_names() -> dict[str, Any]:
     """Return PyTorch's names and its version."""
     import torch
@@ -89,6 +97,7 @@ def read_names() -> dict[str, Any]:
     return {
         "version": ".".join(torch.__version__.split(".")[:2]),
         "names": {path: names_of(torch, path) for path in NAMESPACES},
+        "functions": {path: functions_of(torch, path) for path in (*OF_TENSORS, "torch.signal.windows")},
     }
 
 

@@ -34,7 +34,17 @@ CONTENTS = {
     "cygrad.utils.benchmark cygrad.compiler",
     "Everything else": "",
 }
-MARKS = ("gradient", "gradient of the gradient", "forward mode", "complex inputs", "in-place form", "`out=`", "view")
+# What a mark in a column of docs/ops.md says in a sentence; a column that is not here says nothing.
+VERIFIED = {
+    "gradient": "gradient",
+    "any order": "gradients of any order",
+    "forward mode": "forward mode",
+    "vmap": "`vmap`",
+    "GPU": "GPU",
+    "complex": "complex inputs",
+    "in place": "in-place form",
+    "out=": "`out=`",
+}
 
 # --- What there is -----------------------------------------------------------------------------------------
 
@@ -59,6 +69,18 @@ def public_names(module: Any) -> list[str]:
     return found
 
 
+def sentence_of(cells: dict[str, str]) -> str:
+    """Return what the cells of a row of docs/ops.md say of the op."""
+    marks = [words for column, words in VERIFIED.items() if cells[column] == "✓"]
+    if cells["any order"] == "✓":
+        marks.remove("gradient")
+    said = [f"Verified: {', '.join(marks)}." if marks else ""]
+    said.append({"loop": "`vmap` loops over the samples.", "–": "`vmap` refuses."}.get(cells["vmap"], ""))
+    said.append("Has no derivative." if cells["gradient"] == "–" else "")
+    said.append("The result is a view." if cells["view"] == "✓" else "")
+    return " ".join(filter(None, said))
+
+
 def verified() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     """Read docs/ops.md: a sentence on what is verified for each op, and the (family, its description) of each."""
     sentences: dict[str, str] = {}
@@ -67,23 +89,27 @@ def verified() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         family, _, body = section.partition("\n")
         about = body.strip().partition("\n\n")[0]
+        columns: list[str] = []
         for line in body.splitlines():
-            if not line.startswith("| `"):
-                continue
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            marks = [mark for mark, cell in zip(MARKS, cells[1:], strict=False) if cell == "✓"]
-            sentence = f"Verified: {', '.join(marks)}." if marks else ""
-            if cells[1] == "–":
-                sentence += " Has no derivative."
-            for name in re.findall(r"`([^`]+)`", cells[0]):
-                sentences[f"cygrad.{name}"] = sentence.strip()
-                families[name] = (family, about)
+            if line.startswith("| op |"):
+                columns = cells
+            elif line.startswith("| `"):
+                sentence = sentence_of(dict(zip(columns, cells, strict=True)))
+                for name in re.findall(r"`([^`]+)`", cells[0]):
+                    sentences[f"cygrad.{name}"] = sentence
+                    families[name] = (family, about)
     return sentences, families
 
 
 def names_of_pytorch() -> dict[str, set[str]]:
-    names = json.loads((ROOT / "tools" / "pytorch_names.json").read_text(encoding="utf-8"))["names"]
-    return {module: set(each) for module, each in names.items()}
+    """Return the names that PyTorch has in a module or class."""
+    stored = json.loads((ROOT / "tools" / "pytorch_names.json").read_text(encoding="utf-8"))
+    found: dict[str, set[str]] = {}
+    for part in ("names", "functions"):
+        for module, names in stored[part].items():
+            found.setdefault(module, set()).update(names)
+    return found
 
 
 # --- Text --------------------------------------------------------------------------------------------------

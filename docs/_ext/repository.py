@@ -14,7 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+EXAMPLES = ROOT / "examples"
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 # The pages whose text is that of a file elsewhere in the repository.
 PAGES = {
@@ -37,13 +38,13 @@ def mend(text: str, base: Path, page: Path) -> str:
     address = source_address()
 
     def replace(match: re.Match[str]) -> str:
-        words, target, anchor = match[1], match[2], match[3] or ""
+        mark, words, target, anchor = match[1], match[2], match[3], match[4] or ""
         path = Path(os.path.normpath(base / target))
         if not path.exists():
             return match[0]
         path = PAGE_OF.get(path, path)
-        if path.is_relative_to(DOCS):
-            return f"[{words}]({Path(os.path.relpath(path, page.parent)).as_posix()}{anchor})"
+        if mark or path.is_relative_to(DOCS) or path.parent == EXAMPLES:  # pictures are copied, programs downloaded
+            return f"{mark}[{words}]({Path(os.path.relpath(path, page.parent)).as_posix()}{anchor})"
         return f"[{words}]({address}{path.relative_to(ROOT).as_posix()}{anchor})" if address else words
 
     return LINK.sub(replace, text)

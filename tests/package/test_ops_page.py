@@ -24,7 +24,25 @@ def test_page_is_up_to_date(tool):
 
 def test_marks_are_what_the_tests_try(tool):
     every = {base: names for family in tool.ops().values() for base, names in family.items()}
-    assert tool.marks(every["sin"]) == ("✓", "✓", "✓", "✓", "✓", "✓", "")
-    assert tool.marks(every["isnan"])[:3] == ("–", "–", "–")
-    assert tool.marks(every["transpose"])[-1] == "✓"
+    any_order = tool.of_any_order()
+    assert tool.marks(every["sin"], any_order) == ("✓", "✓", "✓", "✓", "✓", "✓", "✓", "✓", "")
+    assert tool.marks(every["isnan"], any_order)[:3] == ("–", "–", "–")
+    assert tool.marks(every["allclose"], any_order)[3] == "loop"
+    assert tool.marks(every["nonzero"], any_order)[3] == "–"
+    assert tool.marks(every["transpose"], any_order)[-1] == "✓"
     assert len(every) > 300
+
+
+def test_an_op_is_of_any_order_only_if_all_behind_its_gradient_is(tool, monkeypatch):
+    """The gradient of `sinh` is made of `cosh`: without samples for `cosh`, nothing of it is known."""
+    assert {"sin", "sinh", "cosh"} <= tool.of_any_order()
+    monkeypatch.setattr(tool.calls, "DIFFERENTIABLE", ["sin", "cos", "sinh", "mul", "neg", "conj"])
+    found = tool.of_any_order()
+    assert "sin" in found
+    assert "sinh" not in found
+
+
+def test_names_are_pytorchs(tool):
+    _, names = tool.pytorch()
+    assert {"torch.add", "torch.Tensor.to", "torch.linalg.solve", "torch.signal.windows.hann"} <= names
+    assert "torch.lorentzian" not in names

@@ -80,10 +80,45 @@ def test_links_to_files_outside_lead_to_pages_or_become_words():
     repository = extension("repository")
     page = DOCS / "project" / "contributing.md"
     text = "[a](docs/ops.md#x) [b](CHANGELOG.md) [c](setup.py) [d](https://a.org) [e](#f)"
+    text += " ![g](docs/architecture.svg) [h](examples/digits.py)"
     address = repository.source_address()
     source = f"[c]({address}setup.py)" if address else "c"
     wanted = f"[a](../ops.md#x) [b](changelog.md) {source} [d](https://a.org) [e](#f)"
+    wanted += " ![g](../architecture.svg) [h](../../examples/digits.py)"
     assert repository.mend(text, CHECKOUT, page) == wanted
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    links = extension("links")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.html").write_text(
+        '<p id="x"></p><a href="../index.html"></a><a href="#x"></a><img src="c.png">'
+    )
+    page = '<a href="a/b.html#x"></a><a href="a/b.html#y"></a><a href="https://a.org/n"></a><a href="a/"></a>'
+    (tmp_path / "index.html").write_text(page)
+    assert links.broken(tmp_path) == {"a/b.html": ["c.png"], "index.html": ["a/", "a/b.html#y"]}
+
+
+def test_the_gallery_shows_every_example():
+    spec = importlib.util.spec_from_file_location("make_gallery", CHECKOUT / "tools" / "make_gallery.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run python tools/make_gallery.py --page"
+    for name in tool.NAMES:
+        assert (tool.KEPT / f"{name}.txt").exists(), f"run python tools/make_gallery.py {name}"
+    assert {path.stem for path in tool.pictures("digits")} == {"digits", "digits_network"}
+
+
+def test_what_differs_from_run_to_run_is_left_out(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("make_gallery", CHECKOUT / "tools" / "make_gallery.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    monkeypatch.setattr(tool, "KEPT", tmp_path / "kept")
+    (tmp_path / "drawn").mkdir()
+    (tmp_path / "drawn" / "my-sweep.png").write_bytes(b"picture")
+    tool.keep("sweep", tmp_path / "drawn", "trained 8 epochs in 3.1 s\nround 1, 2.5 s: good\nall in 4.0 s\nwrote /x\n")
+    assert (tmp_path / "kept" / "sweep.txt").read_text() == "trained 8 epochs\nround 1: good\n"
+    assert (tmp_path / "kept" / "my_sweep.png").read_bytes() == b"picture"
 
 
 def test_reference_quotes_docstrings_and_what_is_verified():
@@ -93,7 +128,10 @@ def test_reference_quotes_docstrings_and_what_is_verified():
     pages.add_tensor()
     add = pages.pages["ops.arithmetic"]
     assert ".. py:function:: cygrad.add(input, other, *, alpha=1, out=None)" in add
-    assert "Verified: gradient, gradient of the gradient, forward mode" in add
+    assert (
+        "PyTorch's name: \\ ``torch.add``\\ . Verified: gradients of any order, forward mode, \\ ``vmap``\\ , GPU"
+        in add
+    )
     assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
     assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]
 
