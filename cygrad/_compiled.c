@@ -1,6 +1,7 @@
 /* The module after which the shared library is named that holds all compiled modules (_library.py): their names.
  *
  * CYGRAD_MODULES: the full names, joined by spaces; set in setup.py, which knows the sources.
+ * CYGRAD_CHOICES: CHOICE(function) for the function that initializes each module compiled twice, if there are any.
  */
 #include <Python.h>
 
@@ -26,3 +27,13 @@ PyMODINIT_FUNC PyInit__compiled(void)
 {
     return PyModuleDef_Init(&definition);
 }
+
+#ifdef CYGRAD_CHOICES
+#include "platform/target_clones.h"
+
+#define CHOICE(FUNCTION) \
+    PyMODINIT_FUNC FUNCTION##_plain(void); \
+    PyMODINIT_FUNC FUNCTION##_avx2(void); \
+    PyMODINIT_FUNC FUNCTION(void) { return cygrad_has_avx2() ? FUNCTION##_avx2() : FUNCTION##_plain(); }
+CYGRAD_CHOICES
+#endif

@@ -9,7 +9,7 @@
 #include "platform/target_clones.h"
 
 /* Vectors are written out below; GCC 12 and Clang can also shuffle them. */
-#if defined(__GNUC__) && defined(__has_builtin)
+#if defined(__GNUC__) && defined(__has_builtin) && (!defined(__x86_64__) || CYGRAD_WIDEST >= 256)
 #if __has_builtin(__builtin_shufflevector)
 #define CYGRAD_VECTORS
 #endif
@@ -22,10 +22,10 @@
 
 /* Precedes loops with written-out vectors; other code is a third smaller this way. */
 #ifdef __clang__
-#define BEGIN_VECTORS
+#define BEGIN_VECTORS CYGRAD_BEGIN_LOOPS
 #else
 #define BEGIN_VECTORS \
-    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
+    _Pragma("GCC push_options") CYGRAD_FUSED CYGRAD_PRAGMA(GCC optimize( \
         "O2", "expensive-optimizations", "move-loop-invariants", "no-tree-vectorize", "no-unroll-loops"))
 #endif
 

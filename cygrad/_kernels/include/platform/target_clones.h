@@ -2,9 +2,12 @@
 
    CYGRAD_CLONES before a function compiles it for several instruction sets, of which the loader picks one. Wheels are
    built for the oldest processors, and such a loop still uses wider vectors where available. Clones with 512-bit
-   vectors add a third to the code size and are seldom faster; CYGRAD_WIDE_CLONES is for loops that benefit. Where
-   compiler, processor or C library lack support, there is one plain version. CYGRAD_INLINE marks functions that must be
-   inlined into such a loop instead of being called by it.
+   vectors add a third to the code size and are seldom faster; CYGRAD_WIDE_CLONES is for loops that benefit. The loader
+   needs indirect functions, which glibc has and musl, macOS and Windows do not, and Clang's clones cannot be called from
+   other files. CYGRAD_CLONED tells that there are clones. Otherwise setup.py compiles modules with loops twice for x86,
+   once with AVX2 and FMA, and defines CYGRAD_PROCESSORS as avx2 or plain; those for plain processors have no wider
+   vectors. Fused multiply-adds are then allowed between CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS alone. CYGRAD_INLINE
+   marks functions that must be inlined into such a loop instead of being called by it.
 
    CYGRAD_WIDEST is the widest vector, in bits, that a build uses: 128, 256 or 512 (the default). Narrower builds test the
    loops of other processors on one machine. CYGRAD_SUPPORTS(WIDTH, FEATURE) is the check at run time.
@@ -24,14 +27,35 @@
 
 #include <Python.h>
 
-#ifndef CYGRAD_WIDEST
+#if defined(CYGRAD_PROCESSORS) && !defined(__AVX2__)
+#undef CYGRAD_WIDEST
+#define CYGRAD_WIDEST 128
+#elif !defined(CYGRAD_WIDEST)
 #define CYGRAD_WIDEST 512
 #endif
 #if defined(__GNUC__) && defined(__x86_64__)
 #define CYGRAD_SUPPORTS(WIDTH, FEATURE) (CYGRAD_WIDEST >= (WIDTH) && __builtin_cpu_supports(FEATURE))
 #endif
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && CYGRAD_WIDEST >= 256
+/* Whether the processor and the operating system support AVX2 and FMA, without which modules are compiled once more. */
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+static inline int cygrad_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+#include <intrin.h>
+static inline int cygrad_has_avx2(void)
+{
+    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX2 = 1 << 5, XMM_AND_YMM = 6 };
+    int a[4], b[4];
+    __cpuid(a, 0);
+    if (a[0] < 7) return 0;
+    __cpuid(a, 1);
+    __cpuidex(b, 7, 0);
+    return (a[2] & FMA) && (a[2] & OSXSAVE) && (b[1] & AVX2) && (_xgetbv(0) & XMM_AND_YMM) == XMM_AND_YMM;
+}
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
+    !defined(CYGRAD_PROCESSORS) && CYGRAD_WIDEST >= 256
 #if __GNUC__ >= 12          /* with fused multiply-add for vectors of all lengths, so that the ends of rows round alike */
 #define CYGRAD_AVX2 "arch=x86-64-v3"
 #define CYGRAD_AVX512 "arch=x86-64-v4"
@@ -39,6 +63,7 @@
 #define CYGRAD_AVX2 "avx2"
 #define CYGRAD_AVX512 "avx512f"
 #endif
+#define CYGRAD_CLONED
 #define CYGRAD_CLONES __attribute__((target_clones(CYGRAD_AVX2, "default")))
 #if CYGRAD_WIDEST >= 512
 #define CYGRAD_WIDE_CLONES __attribute__((target_clones(CYGRAD_AVX512, CYGRAD_AVX2, "default")))
@@ -69,13 +94,23 @@
 /* Loops of few instructions take twice as long if they begin at the end of a cache line. */
 #if defined(__GNUC__) && !defined(__clang__)    /* the rest of -O3 costs size and saves no time */
 #define CYGRAD_OPTIMIZE(...) \
-    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
+    _Pragma("GCC push_options") CYGRAD_FUSED CYGRAD_PRAGMA(GCC optimize( \
         "O2", "expensive-optimizations", "move-loop-invariants", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))
+#ifdef CYGRAD_PROCESSORS
+#define CYGRAD_FUSED _Pragma("GCC optimize(\"fp-contract=fast\")")
+#else
+#define CYGRAD_FUSED
+#endif
 #define CYGRAD_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define CYGRAD_BEGIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "peel-loops", "no-trapping-math", "no-thread-jumps")
 #define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32")
 #define CYGRAD_BEGIN_CHOOSING_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "no-trapping-math", "no-thread-jumps")
 #define CYGRAD_END_LOOPS _Pragma("GCC pop_options")
+#elif defined(__clang__) && defined(__FMA__)    /* where the build forbids fused multiply-adds elsewhere (setup.py) */
+#define CYGRAD_BEGIN_LOOPS _Pragma("float_control(push)") _Pragma("STDC FP_CONTRACT ON")
+#define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_BEGIN_LOOPS
+#define CYGRAD_BEGIN_CHOOSING_LOOPS CYGRAD_BEGIN_LOOPS
+#define CYGRAD_END_LOOPS _Pragma("float_control(pop)")
 #else
 #define CYGRAD_BEGIN_LOOPS
 #define CYGRAD_BEGIN_PLAIN_LOOPS
