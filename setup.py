@@ -125,7 +125,8 @@ def how(source):
 
 def headers(source):
     """The headers that a source file may include: those of its layer and those of the core."""
-    return [*Path("cygrad/_core").rglob("*.h"), *Path(*source.parts[:2]).rglob("*.h")]
+    layer = Path("cygrad/_kernels") if source == LIBRARY else Path(*source.parts[:2])
+    return [*Path("cygrad/_core").rglob("*.h"), *layer.rglob("*.h")]
 
 
 def has_loops(source):

@@ -2,15 +2,16 @@
 
    CYGRAD_CLONES before a function compiles it for several instruction sets, of which the loader picks one. Wheels are
    built for the oldest processors, and such a loop still uses wider vectors where available. Clones with 512-bit
-   vectors add a third to the code size and are seldom faster; CYGRAD_WIDE_CLONES is for loops that benefit. The loader
-   needs indirect functions, which glibc has and musl, macOS and Windows do not, and Clang's clones cannot be called from
-   other files. CYGRAD_CLONED tells that there are clones. Otherwise setup.py compiles modules with loops twice for x86,
-   once with AVX2 and FMA, and defines CYGRAD_PROCESSORS as avx2 or plain; those for plain processors have no wider
-   vectors. Fused multiply-adds are then allowed between CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS alone. CYGRAD_INLINE
+   vectors add a third to the code size and are seldom faster; CYGRAD_WIDE_CLONES is for loops that benefit. CYGRAD_INLINE
    marks functions that must be inlined into such a loop instead of being called by it.
 
+   The loader needs indirect functions, which glibc has and musl, macOS and Windows do not, and other files cannot call
+   clones that Clang made. CYGRAD_CLONED tells that there are clones. Otherwise setup.py compiles modules with loops twice
+   for x86, once with AVX2 and FMA, and defines CYGRAD_PROCESSORS as avx2 or plain; plain modules have no wider vectors.
+   Fused multiply-adds are then allowed between CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS alone.
+
    CYGRAD_WIDEST is the widest vector, in bits, that a build uses: 128, 256 or 512 (the default). Narrower builds test the
-   loops of other processors on one machine. CYGRAD_SUPPORTS(WIDTH, FEATURE) is the check at run time.
+   loops of other processors on one machine. CYGRAD_SUPPORTS(WIDTH) is the check at run time.
 
    CYGRAD_INDEPENDENT before a loop promises that no iteration reads what another one writes: pointers are equal or far
    apart. The compiler then needs neither a run-time check nor a fallback loop.
@@ -26,6 +27,7 @@
 #define CYGRAD_CLONES_H
 
 #include <Python.h>
+#include "platform/processor.h"
 
 #if defined(CYGRAD_PROCESSORS) && !defined(__AVX2__)
 #undef CYGRAD_WIDEST
@@ -33,25 +35,8 @@
 #elif !defined(CYGRAD_WIDEST)
 #define CYGRAD_WIDEST 512
 #endif
-#if defined(__GNUC__) && defined(__x86_64__)
-#define CYGRAD_SUPPORTS(WIDTH, FEATURE) (CYGRAD_WIDEST >= (WIDTH) && __builtin_cpu_supports(FEATURE))
-#endif
-
-/* Whether the processor and the operating system support AVX2 and FMA, without which modules are compiled once more. */
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
-static inline int cygrad_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
-#include <intrin.h>
-static inline int cygrad_has_avx2(void)
-{
-    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX2 = 1 << 5, XMM_AND_YMM = 6 };
-    int a[4], b[4];
-    __cpuid(a, 0);
-    if (a[0] < 7) return 0;
-    __cpuid(a, 1);
-    __cpuidex(b, 7, 0);
-    return (a[2] & FMA) && (a[2] & OSXSAVE) && (b[1] & AVX2) && (_xgetbv(0) & XMM_AND_YMM) == XMM_AND_YMM;
-}
+#ifdef CYGRAD_X86
+#define CYGRAD_SUPPORTS(WIDTH) (CYGRAD_WIDEST >= (WIDTH) && cygrad_vector_bits >= (WIDTH))
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
@@ -111,6 +96,11 @@ static inline int cygrad_has_avx2(void)
 #define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_BEGIN_LOOPS
 #define CYGRAD_BEGIN_CHOOSING_LOOPS CYGRAD_BEGIN_LOOPS
 #define CYGRAD_END_LOOPS _Pragma("float_control(pop)")
+#elif defined(_MSC_VER)
+#define CYGRAD_BEGIN_LOOPS __pragma(fp_contract(on))
+#define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_BEGIN_LOOPS
+#define CYGRAD_BEGIN_CHOOSING_LOOPS CYGRAD_BEGIN_LOOPS
+#define CYGRAD_END_LOOPS __pragma(fp_contract(off))
 #else
 #define CYGRAD_BEGIN_LOOPS
 #define CYGRAD_BEGIN_PLAIN_LOOPS

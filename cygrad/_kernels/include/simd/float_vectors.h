@@ -25,10 +25,10 @@ enum { NUMBERS, EIGHTS, SIXTEENS };
 static inline int float_width(void)
 {
 #ifdef CYGRAD_HAS_16
-    if (CYGRAD_SUPPORTS(512, "avx512dq") && CYGRAD_SUPPORTS(512, "avx512vl")) return SIXTEENS;
+    if (CYGRAD_SUPPORTS(512)) return SIXTEENS;
 #endif
 #ifdef CYGRAD_HAS_8
-    if (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma")) return EIGHTS;
+    if (CYGRAD_SUPPORTS(256)) return EIGHTS;
 #endif
     return NUMBERS;
 }
