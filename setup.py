@@ -150,7 +150,7 @@ def messages(compiler, text, *flags, link=False):
             command = [compiler.cc, "/nologo", "/c", f"/Fo{target}"]
         else:
             command = [*(compiler.linker_so if link else [*compiler.compiler_so, "-c"]), "-o", str(target)]
-        folders = [f"-I{folder}" for folder in compiler.include_dirs]
+        folders = [f"-I{folder}" for folder in (*compiler.include_dirs, *INCLUDE_ROOTS)]
         run = subprocess.run([*command, *folders, *flags, str(source)], capture_output=True, text=True)
     return run.stdout + run.stderr if run.returncode == 0 else None
 
@@ -230,8 +230,8 @@ class build_ext(setuptools_build_ext):
             self.link_args = supported(self.compiler, LINKER_FLAGS, link=True)
             flags = [*supported(self.compiler, COMPILER_FLAGS), "-include", PREFIX.as_posix()]
             self.compile_args = {level: supported(self.compiler, level.split()) + flags for level in levels}
-        clones = f'#include "{LOOPS.resolve().as_posix()}"\n#ifndef CYGRAD_CLONED\n#error\n#endif\n'
-        if WIDEST == "128" or messages(self.compiler, clones) is not None:
+        no_clones = '#include "platform/target_clones.h"\n#ifdef CYGRAD_CLONED\n#error\n#endif\n'
+        if WIDEST == "128" or messages(self.compiler, no_clones) is None:
             self.avx2_flags = None
         else:
             self.avx2_flags = next(iter(supported(self.compiler, AVX2_FLAGS)), None)
