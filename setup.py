@@ -82,7 +82,6 @@ COMPILER_FLAGS = [
     "-Werror=implicit-function-declaration",  # otherwise a missing header is found when the library is loaded
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython emits helpers that a module may not need
-    "-Wno-pass-failed",  # some loops that Clang could vectorize, as far as it may assume, it cannot
 ]
 LINKER_FLAGS: list[str] = []
 # Where functions cannot be compiled for several instruction sets (target_clones.h), modules with loops are compiled

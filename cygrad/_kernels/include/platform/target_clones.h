@@ -67,6 +67,7 @@
 #endif
 
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"        /* loops that may be vectorized, but cannot */
 #define CYGRAD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define CYGRAD_INDEPENDENT _Pragma("GCC ivdep")
