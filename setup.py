@@ -6,6 +6,7 @@ The metadata is in ``pyproject.toml``. Three environment variables change the bu
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,10 @@ COMPILER_FLAGS = [
     "-Wno-unused-function",  # Cython emits helpers that a module may not need
 ]
 LINKER_FLAGS: list[str] = []
+# Where functions cannot be compiled for several instruction sets (target_clones.h), modules with loops are compiled
+# twice, the second time with the first of these settings that the compiler supports. Outside of loops, which say
+# otherwise, fused multiply-adds would change results.
+AVX2_FLAGS = ["-mavx2 -mfma -ffp-contract=off", "/arch:AVX2"]
 # Without the second flag, MSVC passes __VA_ARGS__ on to another macro as a single argument.
 MSVC_FLAGS = ["/O2", "/Zc:preprocessor"]
 if SANITIZE:
@@ -94,6 +99,8 @@ GENERATED = Path("build/cython")  # the C files; builds for all interpreters sha
 SETTINGS = "settings.txt"  # how the last build in a directory was configured, which time stamps do not show
 PREFIX = Path("cygrad/_core/include/fast_import.h")  # included before the C code of each module
 INCLUDE_ROOTS = [Path("cygrad/_core/include"), Path("cygrad/_kernels/include")]
+LOOPS = Path("cygrad/_kernels/include/platform/target_clones.h")
+GLOBAL = re.compile(r"\b(?:PyInit|__pyx_module_is_main|__pyx_wrapperbase)_\w+")  # what Cython does not declare static
 SHARED = Path("cygrad/_cython.c")  # what Cython would otherwise repeat in every module: its function type and others
 # The library is named after this module, which lists the others (cygrad/_library.py). With one library per module,
 # `import cygrad` would take 41 ms instead of 31 ms, and kernels could not share C functions that are hidden elsewhere.
@@ -117,27 +124,45 @@ def how(source):
 
 def headers(source):
     """The headers that a source file may include: those of its layer and those of the core."""
-    return [*Path("cygrad/_core").rglob("*.h"), *Path(*source.parts[:2]).rglob("*.h")]
+    layer = Path("cygrad/_kernels") if source == LIBRARY else Path(*source.parts[:2])
+    return [*Path("cygrad/_core").rglob("*.h"), *layer.rglob("*.h")]
+
+
+def has_loops(source):
+    """Tell whether a Cython file includes, directly or not, the header for loops."""
+    seen, waiting = set(), [source]
+    for file in waiting:
+        for name in re.findall(r'"([a-z_0-9/]+\.h)"', file.read_text(encoding="utf-8")):
+            found = [path for root in INCLUDE_ROOTS if (path := root / name) not in seen and path.exists()]
+            seen.update(found)
+            waiting += found
+    return LOOPS in seen
+
+
+def messages(compiler, text, *flags, link=False):
+    """What the compiler (or the linker) says of a C file; None if it fails."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch, "probe.c")
+        source.write_text(text, encoding="utf-8")
+        target = source.with_suffix(".o")
+        if compiler.compiler_type == "msvc":
+            command = [compiler.cc, "/nologo", "/c", f"/Fo{target}"]
+        else:
+            command = [*(compiler.linker_so if link else [*compiler.compiler_so, "-c"]), "-o", str(target)]
+        folders = [f"-I{folder}" for folder in (*compiler.include_dirs, *INCLUDE_ROOTS)]
+        run = subprocess.run([*command, *folders, *flags, str(source)], capture_output=True, text=True)
+    return run.stdout + run.stderr if run.returncode == 0 else None
 
 
 def supported(compiler, flags, link=False):
-    """The flags with which the compiler (or the linker) processes an empty file without any additional message.
+    """The flags with which the compiler (or the linker) processes a file without any additional message.
 
     Clang only warns about flags that it does not know. -Werror would also reject every flag of ours if the compiler
     does not know one of those that the interpreter was built with, so we compare the messages instead.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch, "probe.c")
-        source.write_text("int probe;\n", encoding="utf-8")
-        command = compiler.linker_so if link else [*compiler.compiler_so, "-c"]
-
-        def messages(*flags):
-            words = [*command, *flags, str(source), "-o", str(source.with_suffix(".o"))]
-            run = subprocess.run(words, capture_output=True, text=True)
-            return run.stdout + run.stderr if run.returncode == 0 else None
-
-        expected = messages()
-        return [flag for flag in flags if messages(flag) == expected]
+    text = "int probe;\n"
+    expected = messages(compiler, text, link=link)
+    return [flag for flag in flags if messages(compiler, text, *flag.split(), link=link) == expected]
 
 
 def settings_changed(directory, *settings):
@@ -177,9 +202,10 @@ class build_ext(setuptools_build_ext):
         self._probe_compiler()
         print(f"compiling up to {len(sources)} modules; all of them take about two minutes on two cores", flush=True)
         try:
-            units = self._translate(sources)
+            units = self._for_processors(self._translate(sources))
             compiler = (self.compiler.compiler_type, getattr(self.compiler, "compiler_so", None))
-            settings_changed(Path(self.build_temp), compiler, self.compile_args, units, numpy.__version__)
+            flags = (self.compile_args, self.avx2_flags)
+            settings_changed(Path(self.build_temp), compiler, flags, units, numpy.__version__)
             with ThreadPoolExecutor(self.parallel) as pool:
                 objects = list(pool.map(self._compile, *zip(*units)))
             self._link(library, objects)
@@ -203,6 +229,11 @@ class build_ext(setuptools_build_ext):
             self.link_args = supported(self.compiler, LINKER_FLAGS, link=True)
             flags = [*supported(self.compiler, COMPILER_FLAGS), "-include", PREFIX.as_posix()]
             self.compile_args = {level: supported(self.compiler, level.split()) + flags for level in levels}
+        no_clones = '#include "platform/target_clones.h"\n#ifdef CYGRAD_CLONED\n#error\n#endif\n'
+        if WIDEST == "128" or messages(self.compiler, no_clones) is None:
+            self.avx2_flags = None
+        else:
+            self.avx2_flags = next(iter(supported(self.compiler, AVX2_FLAGS)), None)
 
     def _translate(self, sources):
         """Translate the Cython files; returns the source, the C file and the macros of each module."""
@@ -226,17 +257,38 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         return units
 
-    def _compile(self, source, unit, macros):
+    def _for_processors(self, units):
+        """Add to each unit the processors it is compiled for ("" for all): modules with loops are compiled twice if
+        functions cannot be, and _compiled.c chooses between the functions that initialize them."""
+        if self.avx2_flags is None:
+            return [(*unit, "") for unit in units]
+        found, choices = [], []
+        for source, unit, macros in units:
+            if source.suffix != ".pyx" or not has_loops(source):
+                found.append((source, unit, macros, ""))
+                continue
+            choices.append(f"CHOICE(PyInit_{source.stem})")
+            names = sorted(set(GLOBAL.findall(unit.read_text(encoding="utf-8"))))
+            for processors in ("plain", "avx2"):
+                own = [("CYGRAD_PROCESSORS", processors), *((name, f"{name}_{processors}") for name in names)]
+                found.append((source, unit, [*macros, *own], processors))
+        library = next(macros for source, _, macros, _ in found if source == LIBRARY)
+        library.append(("CYGRAD_CHOICES", " ".join(choices)))
+        return found
+
+    def _compile(self, source, unit, macros, processors):
         """Compile a C file unless its object file is up to date; returns the object file."""
-        (target,) = self.compiler.object_filenames([unit.as_posix()], output_dir=self.build_temp)
+        folder = str(Path(self.build_temp, processors))
+        (target,) = self.compiler.object_filenames([unit.as_posix()], output_dir=folder)
         if self.force or newer_group([unit, Path(self.build_temp, SETTINGS), *headers(source)], target):
             folders = [source.parent, *filter(Path.is_dir, INCLUDE_ROOTS)]
+            more = self.avx2_flags.split() if processors == "avx2" else []
             self.compiler.compile(
                 [unit.as_posix()],
-                output_dir=self.build_temp,
+                output_dir=folder,
                 macros=macros,
                 include_dirs=[*(folder.as_posix() for folder in folders), numpy.get_include()],
-                extra_postargs=self.compile_args[how(source)[1]],
+                extra_postargs=[*self.compile_args[how(source)[1]], *more],
             )
         return target
 

@@ -2,9 +2,9 @@
 
     python tools/check_wheel.py EMPTY_DIRECTORY
 
-Checks the contents of both, that NumPy is the only dependency of the wheel, and that the smoke test passes without a
-checkout. Warns about a large wheel. On Linux, the wheel is one that old distributions can use
-(tools/manylinux_wheel.py). Needs the `build` package, and what that tool needs.
+Checks the contents of both, that NumPy is the only dependency of the wheel, that the smoke test passes without a
+checkout, and that a compiler which fails leads to a message. Warns about a large wheel. On Linux, the wheel is one that
+old distributions can use (tools/manylinux_wheel.py). Needs the `build` package, and what that tool needs.
 """
 
 import os
@@ -124,11 +124,26 @@ def check_use(wheel, directory):
     run(python, "-I", CHECKOUT / "tests" / "package" / "smoke.py", cwd=elsewhere)
 
 
+def check_message(sdist, directory):
+    """Build with a compiler that fails, as where there is none: the last that users read must be what to do."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(directory / "unpacked", filter="data")
+    (source,) = (directory / "unpacked").iterdir()
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(directory / "nothing"), str(source)]
+    run = subprocess.run(command, env=os.environ | {"CC": "false"}, capture_output=True, text=True)
+    said = run.stdout + run.stderr
+    check(run.returncode != 0, "a build with a compiler that fails did not")
+    expected = "`false` cannot compile a file that includes them.\nInstall them: "
+    check(expected in said, f"no word of the compiler in\n{said}")
+    check("Traceback" not in said, f"a traceback hides the message about the compiler:\n{said}")
+
+
 def main(directory):
     sdist, wheel = build(directory)
     check_sdist(sdist)
     check_wheel(wheel)
     check_use(wheel, directory)
+    check_message(sdist, directory)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ MACHINE = {"windows-amd64": "i386:x86-64"}  # what dlltool calls it
 def windows(name, tag):
     """A target on Windows. Extension modules are linked to Python's library there, or rather to a list of its names."""
     library = CACHE / tag / f"libpython{VERSION}.a"
-    return zig.Target(name, tag, f"cp{VERSION}-{tag}", ".pyd", ["-DMS_WIN64"], ["-shared", "-s", "-O2", str(library)])
+    return zig.Target(name, tag, f"cp{VERSION}-{tag}", ".pyd", [], ["-shared", "-O2", str(library)])
 
 
 def macos(name, tag):

@@ -1,6 +1,6 @@
 """A folder with Debian's packages of another processor, whose Python runs under QEMU.
 
-    root = Root(cache, "arm64", "aarch64")
+    root = Root(cache, "arm64", "aarch64", "cortex-a72")
     root.fill(["python3.11"])
     root.python            # a script that runs the folder's interpreter, in which `sys.executable` is this script
 
@@ -19,10 +19,11 @@ SITE = "import sys\nsys.executable = sys._base_executable = {python!r}\n"
 
 
 class Root:
-    def __init__(self, cache, architecture, processor):
+    def __init__(self, cache, architecture, processor, model):
         self.cache = cache
         self.architecture = architecture  # Debian's name
         self.processor = processor  # QEMU's
+        self.model = model  # of the processor
         self.path = cache / "root"
         self.python = cache / "python"
 
@@ -38,7 +39,7 @@ class Root:
         if not self.path.joinpath("lib").exists():  # newer releases of Debian have only /usr/lib
             self.path.joinpath("lib").symlink_to("usr/lib")
         emulator, interpreter = self.emulator(), self.path / "usr" / "bin" / f"python{VERSION}"
-        command = shlex.join(map(str, [emulator, "-L", self.path, interpreter]))
+        command = shlex.join(map(str, [emulator, "-cpu", self.model, "-L", self.path, interpreter]))
         self.python.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         self.python.chmod(0o755)
         # The kernel runs no file of another processor, so programs that start their interpreter again need the script.

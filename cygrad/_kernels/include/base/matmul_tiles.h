@@ -20,7 +20,7 @@ enum {
 };
 
 static int can_tile(void) { return HAS_PANELS; }
-static int has_long_vectors(void) { return CYGRAD_SUPPORTS(512, "avx512f"); }
+static int has_long_vectors(void) { return CYGRAD_SUPPORTS(512); }
 
 /* Packs the rows of a matrix with contiguous columns, eight at a time: all their first elements, then the second
    ones. */

@@ -9,7 +9,7 @@
 #include "platform/target_clones.h"
 
 /* Vectors are written out below; GCC 12 and Clang can also shuffle them. */
-#if defined(__GNUC__) && defined(__has_builtin)
+#if defined(__GNUC__) && defined(__has_builtin) && (!defined(__x86_64__) || CYGRAD_WIDEST >= 256)
 #if __has_builtin(__builtin_shufflevector)
 #define CYGRAD_VECTORS
 #endif
@@ -17,15 +17,20 @@
 
 #ifdef CYGRAD_VECTORS
 
+#ifdef __clang__
+#define UNROLLED _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
+#else
 #define UNROLLED _Pragma("GCC unroll 9")
 #define ROLLED _Pragma("GCC unroll 1")
+#endif
 
 /* Precedes loops with written-out vectors; other code is a third smaller this way. */
 #ifdef __clang__
-#define BEGIN_VECTORS
+#define BEGIN_VECTORS CYGRAD_BEGIN_LOOPS
 #else
 #define BEGIN_VECTORS \
-    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
+    _Pragma("GCC push_options") CYGRAD_FUSED CYGRAD_PRAGMA(GCC optimize( \
         "O2", "expensive-optimizations", "move-loop-invariants", "no-tree-vectorize", "no-unroll-loops"))
 #endif
 
@@ -46,7 +51,7 @@ BEGIN_VECTORS
 #define NAME(name) name##_avx2
 #include "base/packed_matmul.h"
 
-#define HAS_PANELS (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma"))
+#define HAS_PANELS CYGRAD_SUPPORTS(256)
 #else
 #define WIDTH 4
 #define ROWS 4
@@ -92,7 +97,7 @@ TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
 static Py_ssize_t panel_width(void)
 {
 #if defined(__x86_64__)
-    return CYGRAD_SUPPORTS(512, "avx512f") ? 32 : 16;
+    return CYGRAD_SUPPORTS(512) ? 32 : 16;
 #else
     return 16;
 #endif
@@ -151,7 +156,7 @@ static void multiply_panels(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const 
                             Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
 #if defined(__x86_64__)
-    if (CYGRAD_SUPPORTS(512, "avx512f")) multiply_avx512(m, n, depth, a, row, step, b, out, out_row, add);
+    if (CYGRAD_SUPPORTS(512)) multiply_avx512(m, n, depth, a, row, step, b, out, out_row, add);
     else multiply_avx2(m, n, depth, a, row, step, b, out, out_row, add);
 #else
     multiply_any(m, n, depth, a, row, step, b, out, out_row, add);

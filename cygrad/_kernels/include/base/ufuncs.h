@@ -40,9 +40,9 @@ typedef struct {
 /* Divisions need a vectorized fused multiply-add, on which the elementary functions are built, too. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
-#define HAS_FMA (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma"))
+#define HAS_FMA CYGRAD_SUPPORTS(256)
 #ifdef __linux__
-#define IS_NARROW (HAS_FMA && !(CYGRAD_SUPPORTS(512, "avx512dq") && CYGRAD_SUPPORTS(512, "avx512vl")))
+#define IS_NARROW (HAS_FMA && !CYGRAD_SUPPORTS(512))
 #else
 #define IS_NARROW HAS_FMA
 #endif

@@ -30,10 +30,10 @@ enum { NUMBERS, SHORT_VECTORS, SIXTEENS };
 static inline int float_width(void)
 {
 #ifdef CYGRAD_HAS_16
-    if (CYGRAD_SUPPORTS(512, "avx512dq") && CYGRAD_SUPPORTS(512, "avx512vl")) return SIXTEENS;
+    if (CYGRAD_SUPPORTS(512)) return SIXTEENS;
 #endif
 #if CYGRAD_SHORT == 8
-    if (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma")) return SHORT_VECTORS;
+    if (CYGRAD_SUPPORTS(256)) return SHORT_VECTORS;
 #elif CYGRAD_SHORT == 4
     return SHORT_VECTORS;
 #endif

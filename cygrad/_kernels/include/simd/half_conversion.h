@@ -29,7 +29,7 @@ __attribute__((target("avx,f16c"))) static Py_ssize_t eights_to_float(const uint
     return i;
 }
 
-#define DONE_BY(FUNCTION, ...) (CYGRAD_SUPPORTS(256, "avx2") ? FUNCTION(__VA_ARGS__) : 0)
+#define DONE_BY(FUNCTION, ...) (CYGRAD_SUPPORTS(256) ? FUNCTION(__VA_ARGS__) : 0)
 #else
 #define DONE_BY(FUNCTION, ...) 0
 #endif

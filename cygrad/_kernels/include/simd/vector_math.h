@@ -16,6 +16,23 @@
 #define CYGRAD_HIDDEN
 #endif
 
+/* Modules compiled for one kind of processors (setup.py) call functions compiled for it. */
+#ifdef CYGRAD_PROCESSORS
+#define CYGRAD_JOINED(NAME, PROCESSORS) NAME##_##PROCESSORS
+#define CYGRAD_OWN(NAME, PROCESSORS) CYGRAD_JOINED(NAME, PROCESSORS)
+#define cygrad_EXP_f64 CYGRAD_OWN(cygrad_EXP_f64, CYGRAD_PROCESSORS)
+#define cygrad_EXPM1_f64 CYGRAD_OWN(cygrad_EXPM1_f64, CYGRAD_PROCESSORS)
+#define cygrad_LOG1P_f64 CYGRAD_OWN(cygrad_LOG1P_f64, CYGRAD_PROCESSORS)
+#define cygrad_LOGISTIC_f64 CYGRAD_OWN(cygrad_LOGISTIC_f64, CYGRAD_PROCESSORS)
+#define cygrad_ERF_f64 CYGRAD_OWN(cygrad_ERF_f64, CYGRAD_PROCESSORS)
+#define cygrad_EXP_f32 CYGRAD_OWN(cygrad_EXP_f32, CYGRAD_PROCESSORS)
+#define cygrad_EXPM1_f32 CYGRAD_OWN(cygrad_EXPM1_f32, CYGRAD_PROCESSORS)
+#define cygrad_LOG1PEXP_f32 CYGRAD_OWN(cygrad_LOG1PEXP_f32, CYGRAD_PROCESSORS)
+#define cygrad_LOGISTIC_f32 CYGRAD_OWN(cygrad_LOGISTIC_f32, CYGRAD_PROCESSORS)
+#define cygrad_TANH_f32 CYGRAD_OWN(cygrad_TANH_f32, CYGRAD_PROCESSORS)
+#define cygrad_sines_f64 CYGRAD_OWN(cygrad_sines_f64, CYGRAD_PROCESSORS)
+#endif
+
 #define STAGES(STAGE)                                                                                           \
     STAGE(EXP, exponential_of_double(x))                                                                        \
     STAGE(EXPM1, exponential_less_1_double(x))          /* x up to 80 */                                        \
