@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cygrad
@@ -31,6 +33,27 @@ def is_fake(x: Any) -> bool:
     return False
 
 
+@contextmanager
+def unset_fake_temporarily() -> Iterator[Any]:
+    """Context manager in which new tensors have memory, also inside a `FakeTensorMode`; yields that mode, or None.
+
+    >>> import cygrad
+    >>> from cygrad._subclasses import FakeTensorMode, unset_fake_temporarily
+    >>> with FakeTensorMode(), unset_fake_temporarily():
+    ...     cygrad.zeros(2)
+    tensor([0., 0.])
+    """
+    mode = _active[-1] if _active else None
+    if mode is None:
+        yield None
+        return
+    with cygrad.device(mode.outside):
+        yield mode
+
+
+_active: list[FakeTensorMode] = []
+
+
 class FakeTensorMode:
     """A block in which new tensors have no memory.
 
@@ -44,10 +67,13 @@ class FakeTensorMode:
         self._device = cygrad.device("meta")
 
     def __enter__(self) -> FakeTensorMode:
+        self.outside = cygrad.get_default_device()  # where tensors are made outside of the block
         self._device.__enter__()
+        _active.append(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
+        _active.pop()
         self._device.__exit__(*error)
 
     def from_tensor(self, tensor: Any, **options: Any) -> Any:

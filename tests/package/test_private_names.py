@@ -513,3 +513,89 @@ def test_annealing():
         3,
         4,
     ]
+
+
+def test_types_of_programs():
+    integer, of_tensor = torch.IntType.get(), torch.TensorType.get()
+    assert torch.IntType is torch._C.IntType and integer is torch.IntType.get() and isinstance(integer, torch.Type)
+    texts = [
+        (torch.ListType(integer), "List[int]"),
+        (torch.OptionalType(of_tensor), "Optional[Tensor]"),
+        (torch.TupleType([integer, of_tensor]), "Tuple[int, Tensor]"),
+        (torch.DictType(torch.StringType.get(), torch.FloatType.get()), "Dict[str, float]"),
+        (torch.UnionType([integer, torch.StringType.get()]), "Union[int, str]"),
+        (torch.FutureType(torch.BoolType.get()), "Future[bool]"),
+    ]
+    for found, text in texts:
+        assert str(found) == repr(found) == found.annotation_str == found.str() == text
+    assert torch.ListType.ofInts() == torch.ListType(integer) != torch.ListType.ofTensors()
+    assert integer.kind() == "IntType" and torch.ListType(integer).getElementType() is integer
+    assert integer.isSubtypeOf(torch.NumberType.get()) and not torch.NumberType.get().isSubtypeOf(integer)
+    assert torch.NoneType.get().isSubtypeOf(torch.OptionalType(integer))
+    assert not torch.OptionalType(integer).isSubtypeOf(integer)
+    for wrong in (torch.Type, torch.IntType):
+        with pytest.raises(TypeError, match="No constructor defined!"):
+            wrong()
+    with pytest.raises(TypeError, match="incompatible constructor arguments"):
+        torch.ListType(3)
+
+
+def test_modules_as_functions():
+    from cygrad._functorch import deprecated, make_functional
+
+    model = torch.nn.Linear(2, 1)
+    func, params = make_functional.make_functional(model)
+    x = torch.rand(3, 2)
+    assert torch.equal(func(params, x), model(x)) and params[0].data_ptr() != model.weight.data_ptr()
+    assert params[0].requires_grad and not any(p.requires_grad for p in make_functional.make_functional(model, True)[1])
+    norm = torch.nn.BatchNorm1d(3)
+    with pytest.raises(RuntimeError, match="`model` has buffers"):
+        make_functional.make_functional(norm)
+    func, params, buffers = make_functional.make_functional_with_buffers(norm)
+    func(params, buffers, torch.rand(4, 3) + 5)
+    assert (buffers[0] > 0.4).all() and torch.equal(norm.running_mean, torch.zeros(3))
+    models = [torch.nn.Linear(2, 1) for _ in range(3)]
+    func, params, buffers = make_functional.combine_state_for_ensemble(models)
+    found = torch.vmap(func, (0, 0, None))(params, buffers, x)
+    assert torch.allclose(found, torch.stack([each(x) for each in models]))
+    with pytest.raises(RuntimeError, match="Expected at least one model, got 0"):
+        make_functional.combine_state_for_ensemble([])
+    with pytest.warns(FutureWarning, match=r"`functorch.grad` is deprecated .* use `torch.func.grad` instead"):
+        assert deprecated.grad(torch.sin)(torch.tensor(0.0)) == 1
+
+
+def test_memory_inside_fake_modes():
+    from cygrad._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+
+    with unset_fake_temporarily() as mode:
+        assert mode is None
+    with FakeTensorMode() as outer:
+        with unset_fake_temporarily() as mode:
+            assert mode is outer and not torch.zeros(1).is_meta
+        assert torch.zeros(1).is_meta
+    assert not torch.zeros(1).is_meta
+
+
+def test_bases_of_observers():
+    from cygrad.ao.quantization import FakeQuantizeBase, ObserverBase
+
+    class Largest(ObserverBase):
+        def forward(self, x):
+            self.largest = max(getattr(self, "largest", 0), x.max().item())
+            return x
+
+        def calculate_qparams(self):
+            return self.largest / 127
+
+    observer = Largest.with_args(dtype=torch.int8)()
+    assert observer(torch.tensor([1.0, 127.0])).shape == (2,) and observer.calculate_qparams() == 1
+    assert Largest.with_callable_args(dtype=lambda: torch.int8).with_args(is_dynamic=True)().is_dynamic
+    with pytest.raises(TypeError, match="abstract"):
+        FakeQuantizeBase()
+
+    class Rounds(FakeQuantizeBase):
+        forward = calculate_qparams = None
+
+    rounds = Rounds()
+    rounds.disable_fake_quant()
+    assert not rounds.fake_quant_enabled and rounds.observer_enabled and len(rounds.state_dict()) == 2

@@ -68,8 +68,11 @@ cdef extern from "Python.h":
         PyObject* tp_dict
         const char* tp_name
         unsigned long tp_flags
+    ctypedef object (*newfunc)(PyTypeObject* cls, object args, PyObject* kwargs)
     unsigned long Py_TPFLAGS_IMMUTABLETYPE
     void PyType_Modified(PyTypeObject* type)
+    ctypedef struct TypeWithNew "PyTypeObject":
+        newfunc tp_new
     int PyObject_GenericSetAttr(object o, object name, PyObject* value) except -1
 
 
@@ -107,11 +110,8 @@ cdef class Tensor:
         keep_spare(<PyObject*>self.array)
 
     def __init__(self, *args, **kwargs):
-        if self.array is nothing:       # otherwise created by _make_subclass
-            if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
-                become(self, views.alias(args[0]))
-            else:
-                self.array = legacy_array(args, kwargs, default_dtype())
+        if self.array is nothing:       # otherwise created by `new_tensor` or _make_subclass
+            fill(self, args, kwargs)
 
     # -- place in the graph --------------------------------------------------------------------------------
 
@@ -616,6 +616,28 @@ cdef class Tensor:
 
 
 (<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # its public name
+
+
+cdef int fill(Tensor t, tuple args, dict kwargs) except -1:
+    """Give a new tensor what `Tensor(*args, **kwargs)` asks for."""
+    if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
+        become(t, views.alias(args[0]))
+    else:
+        t.array = legacy_array(args, kwargs, default_dtype())
+    return 0
+
+
+cdef object new_tensor(PyTypeObject* cls, object args, PyObject* kwargs):
+    """`Tensor.__new__(cls, *args, **kwargs)`: makes the whole tensor, as `__init__` of a class may not pass on args."""
+    cdef Tensor t = bare_new(cls, args, kwargs)
+    cdef dict named = <dict>kwargs if kwargs is not NULL else {}
+    if args or named:
+        fill(t, args, named)
+    return t
+
+
+cdef newfunc bare_new = (<TypeWithNew*>Tensor).tp_new
+(<TypeWithNew*>Tensor).tp_new = new_tensor
 (<PyTypeObject*>Tensor).tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE    # users may add methods to it, as to PyTorch's
 
 

@@ -176,3 +176,34 @@ def test_operators_of_the_class_go_first():
     for result in (noted + 1, torch.ones(2) + noted, 1 + noted, noted.exp()):
         assert type(result) is Noted
     assert calls == ["add", "radd", "radd", "exp"]
+
+
+def test_new_makes_the_whole_tensor():
+    class Labeled(torch.Tensor):
+        @staticmethod
+        def __new__(cls, data, label):
+            return super().__new__(cls, data)
+
+        def __init__(self, data, label):
+            super().__init__()  # does not empty it
+            self.label = label
+
+    data = torch.ones(2, 3, requires_grad=True)
+    labeled = Labeled(data, "a")
+    assert type(labeled) is Labeled and labeled.label == "a" and labeled.data_ptr() == data.data_ptr()
+    assert torch.equal(torch.Tensor.__new__(Labeled, [1, 2]).as_subclass(torch.Tensor), torch.tensor([1.0, 2.0]))
+    assert torch.Tensor.__new__(torch.Tensor, 2, 3).shape == (2, 3)
+
+    class Counted(torch.Tensor):
+        def __init__(self, data):
+            super().__init__()
+            self.count = len(data)
+
+    assert Counted(torch.ones(4)).count == 4 and Counted([1, 2]).shape == (2,)
+
+    class Extended(torch.Tensor):
+        def __init__(self, data, more):
+            super().__init__(data)
+
+    with pytest.raises(TypeError, match=r"new\(\)"):
+        Extended(torch.ones(2), "a")
