@@ -184,7 +184,7 @@ def register_multi_grad_hook(
     >>> a, b = cygrad.ones(2, requires_grad=True), cygrad.ones(2, requires_grad=True)
     >>> handle = cygrad.autograd.graph.register_multi_grad_hook((a, b), print)
     >>> (a * 2 + b).sum().backward()
-    (tensor([2., 2.]), tensor([1., 1.]))
+    [tensor([2., 2.]), tensor([1., 1.])]
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -214,7 +214,7 @@ def register_multi_grad_hook(
         grads[index], waiting[index] = grad, False
         if not any(waiting):
             del notes[collected]
-            fn(tuple(grads))
+            fn(grads)
 
     return _MultiHandle([tensor.register_hook(partial(collect, i)) for i, tensor in enumerate(tensors)])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.predicates import strided
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 from cygrad._ops.base.slicing import cat
@@ -113,6 +114,8 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
 
     Raises NoBatchingRule.
     """
+    if any(d is not None and x.layout is not strided for x, d in zip(leaves, dims, strict=True)):
+        raise NoBatchingRule("unbind")  # sparse samples lie together nowhere
     whole = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
     batch = Batch(_batch_size(leaves, dims), randomness)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cygrad._core.engine.backward import grad as gradients
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.predicates import strided
 from cygrad._core.transforms import forward_mode as forward
 from cygrad._ops.random.generator import Draws
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, switches
@@ -25,7 +26,7 @@ def start(x):
     """Return a new tensor with the same values that requires grad, connected to the history of `x`."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-    own = x.view_as(x)
+    own = x.view_as(x) if x.layout is strided else x.clone()  # a sparse tensor has no views
     return own if own.requires_grad else own.requires_grad_()
 
 

@@ -201,3 +201,29 @@ def test_early_names():
         s = torch.sparse.FloatTensor(torch.tensor([[0, 1]]), torch.tensor([1.0, 2.0]), torch.Size([3]))
     assert s.to_dense().tolist() == [1.0, 2.0, 0.0]
     assert isinstance(s, torch.sparse.FloatTensor) and not isinstance(s, torch.sparse.DoubleTensor)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_vmap_and_derivatives_take_sparse_tensors():
+    a, b = dense(), torch.from_numpy(np.random.default_rng(1).normal(size=(3, 5, 2)))
+    s = a.to_sparse()
+
+    def product(x):
+        return torch.sparse.mm(s, x)
+
+    np.testing.assert_allclose(torch.vmap(product)(b).numpy(), (a @ b).numpy())
+    of_energy = torch.vmap(torch.func.grad(lambda x: product(x).pow(2).sum() / 2))(b)
+    np.testing.assert_allclose(of_energy.numpy(), (a.t() @ a @ b).numpy())
+    for jacobian in (torch.func.jacrev, torch.func.jacfwd):
+        found = jacobian(product)(b[0])
+        np.testing.assert_allclose(found.numpy(), np.einsum("ij,kl->ikjl", a.numpy(), np.eye(2)))
+    (gradient,) = torch.func.vjp(lambda x: torch.sparse.mm(x, b[0]), s)[1](torch.ones(4, 2, dtype=torch.float64))
+    expected = np.broadcast_to(b[0].sum(1).numpy(), (4, 5)) * (a.numpy() != 0)
+    np.testing.assert_allclose(gradient.to_dense().numpy(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_vmap_over_sparse_tensors():
+    a = dense(shape=(3, 4, 5))
+    np.testing.assert_allclose(torch.vmap(torch.sparse.sum)(a.to_sparse()).numpy(), a.numpy().sum((1, 2)))
+    np.testing.assert_allclose(torch.vmap(lambda x: x * 2)(a.to_sparse()).to_dense().numpy(), 2 * a.numpy())

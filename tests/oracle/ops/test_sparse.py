@@ -418,6 +418,25 @@ def lines(table):
     return [line for line in table.splitlines() if line]
 
 
+# Where PyTorch refuses sparse tensors of which `vmap` makes samples, or tangents that reach one, cygrad need not.
+TRANSFORMS = """
+torch.vmap(lambda a: torch.sparse.mm(s(), a))(torch.ones(2, 3, 4))
+torch.vmap(lambda a: torch.mv(s(), a))(torch.ones(2, 3))
+torch.vmap(lambda a: a * 2)(s())
+torch.vmap(lambda a: a.sin())(s())
+torch.vmap(lambda a: torch.sparse.sum(a))(torch.ones(2, 3, 4).to_sparse())
+torch.func.vjp(lambda a: torch.sparse.mm(a, torch.ones(3, 2)), s())[1](torch.ones(2, 2))
+torch.func.grad(lambda a: torch.sparse.mm(s(), a).pow(2).sum())(torch.ones(3, 2))
+torch.func.grad(lambda a: torch.sparse.sum(a * a))(s())
+"""
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize("expression", lines(TRANSFORMS))
+def test_transforms(expression):
+    assert outcome(cygrad, expression) == outcome(torch, expression)
+
+
 @pytest.mark.parametrize("expression", [line for table in TABLES.values() for line in lines(table)])
 def test_as_pytorch(expression):
     assert outcome(cygrad, expression) == outcome(torch, expression)

@@ -24,6 +24,7 @@ from functools import cache
 from cygrad._core.graph.opdef import ELEMENTWISE, VIEW, facts_of, note_facts, registry
 from cygrad._core.graph.record import apply1, apply2, apply_n, result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.predicates import strided
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 
 RULES = facts_of["batching"]  # {name of a row: its rule, or None}
@@ -100,7 +101,7 @@ def regroup(x, shape):
 def results(batch, step):
     """Return the samples of the results of an op; raises NoBatchingRule."""
     key, function = rule_of(step.op)
-    if function is None:
+    if function is None or any(isinstance(x, Tensor) and x.layout is not strided for x in step.inputs):
         raise NoBatchingRule(step.op.name)
     return _as_tuple(function(Call(batch, step, key)))[: len(step.outs)]
 
