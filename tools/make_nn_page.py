@@ -60,7 +60,7 @@ HEAD = """\
 
 The public names that PyTorch {version} has in the modules a training script imports, and which of them cygrad lacks. A
 name counts as present if it has the same meaning; the tests in `tests/oracle/` compare its behavior. Names that are out
-of scope (nested and quantized tensors, TorchScript, distributed training, ...) are listed separately, with the reason.
+of scope (nested and quantized tensors, TorchScript, other devices, ...) are listed separately, with the reason.
 
 | namespace | PyTorch | cygrad has | lacks | out of scope |
 |---|--:|--:|--:|--:|
