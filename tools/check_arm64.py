@@ -26,14 +26,14 @@ from elftools.elf.elffile import ELFFile
 
 TESTS = zig.CHECKOUT / "tests"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "arm64"
-PYTHON = f"cp{VERSION.replace('.', '')}"
+PYTHON = f"cpython-{VERSION.replace('.', '')}"
 OLDEST_GLIBC = 2, 28
 GLIBC = zig.Target(
     "aarch64-linux-gnu.{}.{}".format(*OLDEST_GLIBC),
     "manylinux_{}_{}_aarch64".format(*OLDEST_GLIBC),
-    f"cpython-{PYTHON[2:]}-aarch64-linux-gnu",
+    f"{PYTHON}-aarch64-linux-gnu",
 )
-MUSL = zig.Target("aarch64-linux-musl", "musllinux_1_2_aarch64", f"cpython-{PYTHON[2:]}-aarch64-linux-musl")
+MUSL = zig.Target("aarch64-linux-musl", "musllinux_1_2_aarch64", f"{PYTHON}-aarch64-linux-musl")
 NEEDED = ["ml_dtypes>=0.5", "hypothesis>=6", "opt_einsum", "pytest>=8", "pytest-xdist>=3.7", "scipy", "threadpoolctl"]
 LIBRARIES_OF_GLIBC = {"libm.so.6", "libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-aarch64.so.1"}
 MODEL = "cortex-a72"  # without SVE, in whose loops OpenBLAS raises floating-point errors under QEMU
@@ -116,17 +116,8 @@ def test(root, place, sample, processes):
         "CYGRAD_TEST_INSTALLED": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    pytest = [
-        "-m",
-        "pytest",
-        "-c",
-        zig.CHECKOUT / "pyproject.toml",
-        "--rootdir",
-        zig.CHECKOUT,
-        "-p",
-        "no:cacheprovider",
-    ]
-    pytest += ["-q", "-n", processes, "--dist", "loadfile", "-o", "faulthandler_timeout=0"]
+    pytest = ["-m", "pytest", "-c", zig.CHECKOUT / "pyproject.toml", "--rootdir", zig.CHECKOUT]
+    pytest += ["-q", "-p", "no:cacheprovider", "-n", processes, "--dist", "loadfile", "-o", "faulthandler_timeout=0"]
     pytest += ["-m", "not slow and not exhaustive and not gpu"]
     kernels = ["--sample", sample, TESTS / "kernels"]
     for name, arguments in {

@@ -33,6 +33,7 @@ class Root:
         done = self.cache / "packages.txt"
         if done.exists() and done.read_text(encoding="utf-8") == wanted:
             return
+        done.unlink(missing_ok=True)
         shutil.rmtree(self.path, ignore_errors=True)
         for package in self.downloaded(self.architecture, packages):
             subprocess.run(["dpkg-deb", "-x", package, self.path], check=True)

@@ -28,7 +28,7 @@ class Target:
     soabi: str
     suffix: str = ".so"
     compiler_flags: list[str] = field(default_factory=lambda: ["-fPIC"])
-    linker_flags: list[str] = field(default_factory=lambda: ["-shared"])
+    linker_flags: list[str] = field(default_factory=lambda: ["-shared", "-s"])  # no symbols, nor paths
 
 
 def zig():
