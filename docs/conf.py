@@ -51,6 +51,7 @@ linkcheck_retries = 3
 html_theme = "pydata_sphinx_theme"
 html_title = "cygrad"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"  # a nabla
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
