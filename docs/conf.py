@@ -55,6 +55,7 @@ html_favicon = "_static/favicon.svg"  # a nabla
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"  # what is on a page begins with the name of the page
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
