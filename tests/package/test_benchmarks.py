@@ -121,3 +121,24 @@ def test_the_digits_are_learnt_by_the_example_in_pytorch(rows):
         pytest.importorskip(module, reason="compares with PyTorch (tox -e oracle)")
     digits = importlib.import_module("benchmarks.digits")
     assert digits.training("torch")(3, 0) > 0.8
+
+
+def test_the_kept_figures_can_be_drawn(rows, tmp_path):
+    pytest.importorskip("matplotlib")
+    dots = importlib.import_module("benchmarks.dots")
+    kept = dots.kept()
+    table = {row["name"]: row for row in kept["main"]["rows"]}
+    assert table["LeNet, batch 64, SGD step"] == {
+        "name": "LeNet, batch 64, SGD step",
+        "one thread each": 0.521,
+        "two threads each": 0.475,
+    }
+    assert not any("nan_check" in name for name in table)  # whose rival is cygrad itself
+    assert dots.series_of(kept["small"]["rows"]) == ["with gradient", "forward"]
+    for name, figures in kept.items():
+        drawn = []
+        for _ in range(2):
+            dots.draw(figures, tmp_path / f"{name}.svg")
+            drawn.append((tmp_path / f"{name}.svg").read_bytes())
+        assert drawn[0] == drawn[1]
+        assert b"<svg" in drawn[0]
