@@ -88,6 +88,7 @@ def _ask():
 
 
 cupy_library.followers.append(_ask)
+cupy_library.meta_followers.append(_ask)
 
 
 def known_device(name):

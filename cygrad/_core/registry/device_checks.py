@@ -1,7 +1,8 @@
 """Checks that operands share a device, for ops whose kernels would otherwise fail with a less helpful message.
 
 Most ops check devices when their kernel runs (`gpu.run`). Ops that prepare arrays before that, or read indices, state
-`devices=` in their row (see opdef.pyx); their wrapper `autocast.guarded` checks the devices once CuPy is loaded.
+`devices=` in their row (see opdef.pyx); their wrapper `autocast.guarded` checks the devices once there are arrays
+elsewhere.
 """
 
 from cygrad._core.graph.opdef import facts_of

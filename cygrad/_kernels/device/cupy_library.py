@@ -18,7 +18,8 @@ _meta: Any = None  # the library of meta arrays
 _sparse: Any = ()  # the class of the arrays of sparse tensors
 _classes: tuple = ()  # of arrays that are no plain memory on the CPU, of the libraries that are loaded
 _names: dict[int, str] = {}
-followers: list = []  # functions called once CuPy or the library of meta arrays is loaded
+followers: list = []  # functions called once CuPy is loaded
+meta_followers: list = []  # functions called once the library of meta arrays is loaded
 PINNED = -1  # in place of a GPU index: page-locked (pinned) host memory
 META = -2  # in place of a GPU index: no memory at all
 
@@ -63,7 +64,7 @@ def meta():
         _meta = import_module("cygrad._kernels.meta.library")  # which imports this module
         _classes = (*_classes, _meta.ndarray)
         import_module("cygrad._kernels.device.dispatch").use_gpu()  # likewise
-        for function in followers:
+        for function in meta_followers:
             function()
     return _meta
 

@@ -422,12 +422,12 @@ def lines(table):
 TRANSFORMS = """
 torch.vmap(lambda a: torch.sparse.mm(s(), a))(torch.ones(2, 3, 4))
 torch.vmap(lambda a: torch.mv(s(), a))(torch.ones(2, 3))
-torch.vmap(lambda a: a * 2)(s())
-torch.vmap(lambda a: a.sin())(s())
+torch.vmap(lambda a: a * 2)(s()).to_dense()
+torch.vmap(lambda a: a.sin())(s().coalesce()).to_dense()
 torch.vmap(lambda a: torch.sparse.sum(a))(torch.ones(2, 3, 4).to_sparse())
 torch.func.vjp(lambda a: torch.sparse.mm(a, torch.ones(3, 2)), s())[1](torch.ones(2, 2))
 torch.func.grad(lambda a: torch.sparse.mm(s(), a).pow(2).sum())(torch.ones(3, 2))
-torch.func.grad(lambda a: torch.sparse.sum(a * a))(s())
+torch.func.grad(lambda a: torch.sparse.sum(a * a))(s()).to_dense()
 """
 
 
