@@ -28,7 +28,13 @@ PROGRAMS = ROOT / "tests" / "ecosystem" / "programs"
 ON_PYTORCH = ROOT / "tests" / "ecosystem" / "on_pytorch.py"
 PAGE = ROOT / "docs" / "as_torch.md"
 BEGIN, END = "<!-- libraries: written by tools/try_libraries.py -->", "<!-- end of libraries -->"
-PACKAGES = {"pyro": "pyro-ppl", "ignite": "pytorch-ignite"}  # the others are called as their programs
+PACKAGES = {  # the others are called as their programs
+    "ignite": "pytorch-ignite",
+    "laplace": "laplace-torch",
+    "neuralop": "neuraloperator",
+    "pina": "pina-mathlab",
+    "pyro": "pyro-ppl",
+}
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?")
 SECONDS = 600
 MOST = 0.02  # how far numbers may be apart: training amplifies rounding
@@ -142,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     programs = [
         each
-        for each in sorted(PROGRAMS.glob("*.py"))
+        for each in sorted(PROGRAMS.glob("*/*.py"), key=package_of)
         if not options.libraries or each.stem.removesuffix("_") in options.libraries
     ]
     rows, failed, before = [], [], written()
@@ -161,7 +167,7 @@ def main() -> None:
             failed.append(name)
     if options.write:  # rows of libraries that have not run now stay as they are
         table = before | {cells[0]: cells for cells in rows}
-        names = [package_of(program) for program in sorted(PROGRAMS.glob("*.py"))]
+        names = sorted(package_of(program) for program in PROGRAMS.glob("*/*.py"))
         write([table[name] for name in names if name in table])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

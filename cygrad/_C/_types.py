@@ -1,7 +1,7 @@
 """The classes of TorchScript's types, which libraries name in annotations and in questions.
 
-Types compare by what they say: `ListType(IntType.get()) == ListType.ofInts()`. A type without parts has one object, which
-`get()` returns; others are made from their parts.
+Types compare by what they say: `ListType(IntType.get()) == ListType.ofInts()`. A type without parts has one object,
+which `get()` returns; others are made from their parts.
 """
 
 from __future__ import annotations

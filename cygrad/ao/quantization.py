@@ -11,8 +11,9 @@ from cygrad import Tensor, tensor, uint8
 from cygrad.nn import Module
 
 __all__ = [
-    "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "QuantWrapper", "convert", "default_qconfig", "get_default_qat_qconfig",
-    "get_default_qconfig", "prepare", "prepare_qat", "quantize", "quantize_dynamic",
+    "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "QuantWrapper", "convert",
+    "default_qconfig", "get_default_qat_qconfig", "get_default_qconfig", "prepare", "prepare_qat", "quantize",
+    "quantize_dynamic",
 ]  # fmt: skip
 
 QConfig = namedtuple("QConfig", ("activation", "weight"))
@@ -108,7 +109,7 @@ class ObserverBase(ABC, Module):
 
 
 class FakeQuantizeBase(ABC, Module):
-    """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its two parts on and off."""
+    """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its parts on and off."""
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
