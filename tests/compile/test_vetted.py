@@ -1,7 +1,7 @@
 """Code above the kernels that decides by the values of arrays is on the list of readers, so that no capture trusts it.
 
-An approximation, in each function by itself: what comes from `array_of` and the like, and what is computed from it, may not
-be tested, compared, counted or converted to Python's numbers.
+An approximation, in each function by itself: what comes from `array_of` and the like, and what is computed from it, may
+not be tested, compared, counted or converted to Python's numbers.
 """
 
 import ast

@@ -168,7 +168,12 @@ cdef class Call:
 
     def constants(self):
         """What the call is given besides arrays."""
-        return [repr(value) for value in self.args if type(value) is not cnp.ndarray]
+        return [repr(value) for value in self.args if isinstance(value, (*CONDITIONS, float, complex, tuple))
+                and not any_arrays(value)]
+
+
+cdef bint any_arrays(object value) except -1:
+    return type(value) is cnp.ndarray or type(value) is tuple and any([any_arrays(each) for each in value])
 
 
 cdef object with_own_lists(object value):
@@ -422,6 +427,10 @@ cdef class Noted:
 
     def __init__(self, function):
         self.function, self.module = function, function.__module__
+
+    @property
+    def __wrapped__(self):
+        return self.function
 
     @property
     def __name__(self):
