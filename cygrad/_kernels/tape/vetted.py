@@ -52,7 +52,8 @@ CALLERS = frozenset(
     }
 )
 
-# Functions in `_ops/` that read values of arrays, other than by kernels and functions that are `noted`: {file: names}.
+# Functions in `_ops/` that read values of arrays, other than by kernels and functions that are `noted`, or that change
+# arrays by means of NumPy: {file: names}.
 # All others look at shapes and dtypes alone. `tests/compile/test_vetted.py` finds those that are missing here.
 READERS: dict[str, frozenset[str]] = {
     file: frozenset(names.split())
@@ -63,14 +64,13 @@ READERS: dict[str, frozenset[str]] = {
         "elementwise/python_map.py": "mapped",
         "elementwise/rounding.py": "check_division",
         "image/average_pooling.py": "_norms",
-        "indexing/scattering.py": "_product_gradients _products_within index_fill_tensor_rule",
+        "indexing/scattering.py": "_product_gradients _products_within index_copy index_fill_tensor_rule",
         "indexing/take_and_mask.py": "_masked_scatter nonzero_static",
+        "linalg/cholesky.py": "cholesky_solve solve_rule",
         "linalg/determinants.py": "det_rule _are_regular",
         "linalg/eigen.py": "check_phase general",
-        "linalg/ldl.py": "check_factors",
         "linalg/least_squares.py": "linalg_lstsq",
         "linalg/low_rank.py": "lobpcg_rule lobpcg",
-        "linalg/lu.py": "lu_unpack",
         "linalg/svd.py": "check_phase check_finite pinv_gradient",
         "loss/distribution_losses.py": "gaussian_nll_loss",
         "loss/similarity.py": "_cosine_losses",
@@ -78,7 +78,7 @@ READERS: dict[str, frozenset[str]] = {
         "nn/activations.py": "gumbel_softmax",
         "nn/distances.py": "renorm_rule _renorm_gradient",
         "nn/embeddings.py": "embedding_renorm_ embedding_bag_of_package",
-        "nn/norm_scaling.py": "_leave_the_range",
+        "nn/norm_scaling.py": "_leave_the_range unit",
         "nn/rectifiers.py": "_random_slopes",
         "nn/scaled_dot_product.py": "weights_of",
         "reduction/aggregates.py": "may_be_divided logsumexp_rule",
@@ -90,10 +90,10 @@ READERS: dict[str, frozenset[str]] = {
     }.items()
 }
 
-# Files and folders in `_ops/` all of whose functions may read values.
+# Files and folders in `_ops/` all of whose functions may do so.
 READING = (
     *("creation/dlpack.py", "creation/from_data.py", "loss/ctc.py", "numpy_api/", "random/", "reduction/histograms.py"),
-    "sparse/",
+    *("linalg/ldl.py", "linalg/lu.py", "linalg/qr.py", "sparse/"),
 )
 
 
