@@ -70,7 +70,11 @@ def refusal(name, sample):
         assert difference is None, difference
         for change in (None, other_values):
             other = Step(name, sample, change)
-            want = [bits(t) for t in tensors_in(other())]
+            try:
+                want = [bits(t) for t in tensors_in(other())]
+            except (ArithmeticError, LookupError, RuntimeError, ValueError):
+                assert change is not None and program.replay(other.given()) is MISS  # these values are not valid
+                continue
             found = program.replay(other.given())
             if found is MISS and change is not None and "bounds" in program.why_missed():
                 continue  # eager raises for these

@@ -70,7 +70,7 @@ def test_a_failed_replay_leaves_nothing_behind():
     def step(x, i):
         y = norm(x)
         total.add_(y.sum(0).detach())
-        return cygrad.gather(y, 0, i)
+        return cygrad.gather(y.detach(), 0, i)
 
     x, good, wrong = cygrad.randn(4, 2), cygrad.zeros(1, 2, dtype=cygrad.int64), cygrad.full((1, 2), 7)
     compiled = cygrad.compile(step)
@@ -81,7 +81,7 @@ def test_a_failed_replay_leaves_nothing_behind():
     before = [bits(t) for t in (norm.running_mean, norm.running_var, total)]
     versions = [t._version for t in (norm.running_mean, total)]
     assert program.replay([x, wrong]) is MISS
-    assert "IndexError" in program.why_missed() or "RuntimeError" in program.why_missed()
+    assert "gather" in program.why_missed()
     assert [bits(t) for t in (norm.running_mean, norm.running_var, total)] == before
     assert [t._version for t in (norm.running_mean, total)] == versions
     with pytest.raises(RuntimeError, match="out of bounds"):

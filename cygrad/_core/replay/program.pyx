@@ -197,9 +197,12 @@ cdef class Result:
         self.version = version_of(t)
         self.origin = t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
         self.typenum, self.ndim = cnp.PyArray_TYPE(a), cnp.PyArray_NDIM(a)
-        self.is_row_major = cnp.PyArray_IS_C_CONTIGUOUS(a)
-        for i in range(self.ndim):
+        cdef cnp.npy_intp step = cnp.PyArray_ITEMSIZE(a)
+        self.is_row_major = True
+        for i in reversed(range(self.ndim)):
             self.dims[i], self.steps[i] = cnp.PyArray_DIMS(a)[i], cnp.PyArray_STRIDES(a)[i]
+            self.is_row_major = self.is_row_major and self.steps[i] == step    # also of dimensions of length 1
+            step *= self.dims[i]
         return 0
 
     cdef Tensor tensor(self, cnp.ndarray memory):

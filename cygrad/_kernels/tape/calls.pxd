@@ -23,6 +23,7 @@ cdef class Call:                        # a call that can be repeated
     cdef tuple args
     cdef bint has_lists                 # lists or dictionaries are among them
     cdef list inputs                    # arrays in `args`, which are pointed to the memory of each run
+    cdef list constants                 # inputs whose memory the tape does not know, such as tables: they stay what they are
     cdef list results                   # of Made, or other values, which must be the same again
     cdef readonly bint must_run         # it decides something, or changes an argument: nobody has to read its results
     cdef Py_ssize_t n_words             # addresses: those of the inputs, and of the memory that the call gives

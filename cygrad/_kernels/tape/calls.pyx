@@ -12,6 +12,7 @@ returned. The arrays among the arguments are replaced by others, which a replay 
                 in the first; other values that a function returns, such as whether all indices are within bounds, must be
                 equal. Otherwise, or if it raises an error, the run stops, and what it has changed is restored: the layer
                 above does the step as it is written
+    constants   arrays that are no tensors' and existed before, such as tables of places, are given as they are
     refused     kernels whose results have as many elements as their values tell, that draw random numbers, or take objects
                 that may hold arrays out of sight
 
@@ -166,9 +167,14 @@ cdef class Call:
             held[i] = None
         return None
 
-    def constants(self):
+    def numbers(self):
         """What the call is given besides arrays."""
-        return [repr(value) for value in self.args if type(value) is not cnp.ndarray]
+        return [repr(value) for value in self.args if isinstance(value, (*CONDITIONS, float, complex, tuple))
+                and not any_arrays(value)]
+
+
+cdef bint any_arrays(object value) except -1:
+    return type(value) is cnp.ndarray or type(value) is tuple and any([any_arrays(each) for each in value])
 
 
 cdef object with_own_lists(object value):
@@ -343,7 +349,7 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
     enter_leaves(found, leaves)
     tape._look_at_memory()
     entry.name, entry.function, entry.args = name, call[0], call[1]
-    entry.inputs, entry.results, entry.releases = given.inputs, [], []
+    entry.inputs, entry.constants, entry.results, entry.releases = given.inputs, [], [], []
     entry.must_run, entry.has_lists = len(leaves) == 0, given.has_lists
     for value in leaves:
         if type(value) in CONDITIONS:
@@ -389,6 +395,9 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
             addresses[i] = cnp.PyArray_BYTES(array)
             span(array, &words[i].low, &words[i].high)
             words[i].mode = mode_of(tape, array, before[i], words[i].low, words[i].high)
+            if words[i].mode == READS and is_foreign(tape, addresses[i], words[i].low, words[i].high):
+                entry.constants.append(array)
+                words[i].high = words[i].low            # none of its bytes belong to the step
         else:
             block = fresh[i - n]
             addresses[i] = <char*>block.low
@@ -399,6 +408,12 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
         free(words)
         free(addresses)
     return 0
+
+
+cdef bint is_foreign(Tape tape, char* address, Py_ssize_t low, Py_ssize_t high) except -1:
+    """Whether memory is no tensor's, and was there before the step."""
+    cdef uintptr_t at = <uintptr_t>address
+    return low < high and tape.block_at(at + low, at + low + 1) is None and tape.block_at(at + high - 1, at + high) is None
 
 
 cdef int mode_of(Tape tape, cnp.ndarray array, object before, Py_ssize_t low, Py_ssize_t high) except -1:
@@ -422,6 +437,10 @@ cdef class Noted:
 
     def __init__(self, function):
         self.function, self.module = function, function.__module__
+
+    @property
+    def __wrapped__(self):
+        return self.function
 
     @property
     def __name__(self):

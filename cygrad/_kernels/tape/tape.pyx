@@ -167,7 +167,7 @@ cdef class Entry:
         if (self.function != other.function or len(self.touches) != len(other.touches) or len(mine) != len(its)
                 or self.kind != other.kind):
             return f"another loop ({self.kind}, then {other.kind})"
-        if self.call is not None and self.call.constants() != other.call.constants():
+        if self.call is not None and self.call.numbers() != other.call.numbers():
             return f"another argument of {self.kind}"
         for x, y in zip(self.touches, other.touches):
             if (x.at, x.offset, x.mode, x.low, x.high) != (y.at, y.offset, y.mode, y.low, y.high):

@@ -1,8 +1,8 @@
-"""What may run while a step is noted: kernels that compute by noted loops alone, callers that do not read values.
+"""What may run while a step is noted: kernels that compute by noted loops, callers that do not read values.
 
-Any other kernel is noted as a call (Note [Noted calls] in calls.pyx). Code in Python above the kernels could read values
-and decide by them, which leaves no trace. Hence these lists; `tests/compile/test_every_row.py` compares each op with other
-values.
+Any other kernel is noted as a call (Note [Noted calls] in calls.pyx). Code in Python above the kernels could read
+values and decide by them, which leaves no trace. Hence these lists; `tests/compile/test_every_row.py` compares each op
+with other values.
 """
 
 # Compiled modules whose kernels note their loops, or refuse where they read values.
@@ -15,11 +15,25 @@ MODULES = frozenset(
 )
 
 # Kernels of whose results the values of their arguments tell the number of elements.
-OF_DATA_SIZE = frozenset({"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"})
+OF_DATA_SIZE = frozenset(
+    {"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"}
+)
 
 # Classes of objects without arrays: kernels that take them can be called again with the same ones.
 PLAIN_TYPES = frozenset(
-    {"Kernel", "Noted", "OpDef", "Ufunc", "_ByLoop", "_lru_cache_wrapper", "cython_function_or_method", "dtype"}
+    {
+        "Frame",
+        "Geometry",
+        "Kernel",
+        "Noted",
+        "OpDef",
+        "Table",
+        "Ufunc",
+        "_ByLoop",
+        "_lru_cache_wrapper",
+        "cython_function_or_method",
+        "dtype",
+    }
 )
 
 # Kernels in Python that call others through the layer above: {module: names}
@@ -38,8 +52,9 @@ CALLERS = frozenset(
     }
 )
 
-# Functions in `_ops/` that read values of arrays, other than by kernels and functions that are `noted`: {file: names}. All
-# others look at shapes and dtypes alone. `tests/compile/test_vetted.py` finds those that are missing here.
+# Functions in `_ops/` that read values of arrays, other than by kernels and functions that are `noted`, or that change
+# arrays by means of NumPy: {file: names}.
+# All others look at shapes and dtypes alone. `tests/compile/test_vetted.py` finds those that are missing here.
 READERS: dict[str, frozenset[str]] = {
     file: frozenset(names.split())
     for file, names in {
@@ -49,14 +64,13 @@ READERS: dict[str, frozenset[str]] = {
         "elementwise/python_map.py": "mapped",
         "elementwise/rounding.py": "check_division",
         "image/average_pooling.py": "_norms",
-        "indexing/scattering.py": "_product_gradients _products_within index_fill_tensor_rule",
+        "indexing/scattering.py": "_product_gradients _products_within index_copy index_fill_tensor_rule",
         "indexing/take_and_mask.py": "_masked_scatter nonzero_static",
+        "linalg/cholesky.py": "cholesky_solve solve_rule",
         "linalg/determinants.py": "det_rule _are_regular",
         "linalg/eigen.py": "check_phase general",
-        "linalg/ldl.py": "check_factors",
         "linalg/least_squares.py": "linalg_lstsq",
         "linalg/low_rank.py": "lobpcg_rule lobpcg",
-        "linalg/lu.py": "lu_unpack",
         "linalg/svd.py": "check_phase check_finite pinv_gradient",
         "loss/distribution_losses.py": "gaussian_nll_loss",
         "loss/similarity.py": "_cosine_losses",
@@ -64,7 +78,7 @@ READERS: dict[str, frozenset[str]] = {
         "nn/activations.py": "gumbel_softmax",
         "nn/distances.py": "renorm_rule _renorm_gradient",
         "nn/embeddings.py": "embedding_renorm_ embedding_bag_of_package",
-        "nn/norm_scaling.py": "_leave_the_range",
+        "nn/norm_scaling.py": "_leave_the_range unit",
         "nn/rectifiers.py": "_random_slopes",
         "nn/scaled_dot_product.py": "weights_of",
         "reduction/aggregates.py": "may_be_divided logsumexp_rule",
@@ -76,9 +90,10 @@ READERS: dict[str, frozenset[str]] = {
     }.items()
 }
 
-# Files and folders in `_ops/` all of whose functions may read values.
+# Files and folders in `_ops/` all of whose functions may do so.
 READING = (
-    "creation/dlpack.py", "creation/from_data.py", "loss/ctc.py", "numpy_api/", "random/", "reduction/histograms.py", "sparse/"
+    *("creation/dlpack.py", "creation/from_data.py", "loss/ctc.py", "numpy_api/", "random/", "reduction/histograms.py"),
+    *("linalg/ldl.py", "linalg/lu.py", "linalg/qr.py", "sparse/"),
 )
 
 
@@ -115,6 +130,8 @@ def may_have_arrays(frame):
 
 
 def may_have_results(frame):
-    """Whether the function that runs in a frame, and calls a kernel, reads no values of its results. If it is not in Python
-    at all, the frame is that of a program, or of a module."""
+    """Whether the function that runs in a frame, and calls a kernel, reads no values of its results.
+
+    If it is compiled, the frame is that of a program, or of a module.
+    """
     return not frame.f_globals.get("__name__", "").startswith("cygrad._ops.") or may_have_arrays(frame)

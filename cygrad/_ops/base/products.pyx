@@ -21,6 +21,8 @@ from cygrad._core.registry import autocast
 from cygrad._core.diagnostics.operators import unsupported_operand
 cimport cygrad._kernels.array_ops as kernels
 from cygrad._kernels.array_ops cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport dense, may_overlap
+from cygrad._kernels.tape.tape cimport tape_open
 from cygrad._kernels.cpu.base.matmul import dot as dot_kernel, matmul as matmul_kernel
 from cygrad._ops.base.arithmetic cimport add, mul, operand
 from cygrad._ops.base.pointwise cimport conjugate
@@ -61,13 +63,21 @@ cdef tuple fold(tuple shape):
     return math.prod(shape[:last]), shape[last]
 
 
+cdef object folded(object a):
+    """Reshape a batch of matrices to one matrix."""
+    rows = a.reshape(fold(a.shape))
+    if tape_open and type(a) is ndarray and not may_overlap(rows, a):
+        return dense(a).reshape(fold(a.shape))      # a copy that the tape knows
+    return rows
+
+
 cdef object product(object a, object b):
     """Compute a @ b; a batch of matrices times a matrix or vector is computed as one product of two matrices."""
     cdef int ndim = ndim_of(a)
     if ndim <= 2 or ndim_of(b) > 2:
         return kernels.matmul(a, b)
     shape = a.shape
-    return kernels.matmul(a.reshape(fold(shape)), b).reshape(shape[:ndim - 1] + b.shape[1:])
+    return kernels.matmul(folded(a), b).reshape(shape[:ndim - 1] + b.shape[1:])
 
 
 # -- gradients ---------------------------------------------------------------------------------------------
@@ -321,7 +331,7 @@ def linear_array(bias, a, weight):
     if ndim == 2:
         return kernels.addmm(bias, a, transposed)
     shape = a.shape
-    rows = kernels.addmm(bias, a.reshape(fold(shape)), transposed)
+    rows = kernels.addmm(bias, folded(a), transposed)
     return rows.reshape(shape[:ndim - 1] + (length_of(weight, 0),))
 
 

@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.indexing import indexing
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import is_open
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import rule, vectors
@@ -90,7 +91,8 @@ def added_within(op, t, added, index, args, add):
 
 
 def run_kernel(op, array, operands):
-    gpu_forms.fitting(op.kernel, array)(array, *operands)
+    kernel = gpu_forms.fitting(op.kernel, array)
+    (noted(kernel) if is_open() else kernel)(array, *operands)
 
 
 @noted

@@ -56,12 +56,12 @@ def _optional(weight, function, name):
 # -- binary cross-entropy --
 
 
-@in_parts(0, 0, inputs=0)
 @noted
 def _are_probabilities(x):
     return bool(x.min() >= 0 and x.max() <= 1)
 
 
+@in_parts(0, 0, inputs=0)
 def bce_rule(n, g):
     x, weight = n.saved(0), n.saved(2)
     scale = spread(n, g)

@@ -16,8 +16,10 @@ from cygrad._core.graph.opdef import FUNCTION_ONLY, PRIVATE, declare, facts, pub
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import get_modes
-from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.cpu.base.arrays import may_overlap
+from cygrad._kernels.cpu.base.copying import contiguous, copy
 from cygrad._kernels.cpu.nn import recurrent as kernels
+from cygrad._kernels.tape.tape import is_open
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.products import linear
@@ -118,7 +120,11 @@ def _arrays(tensors):
 
 
 def _rows(array):
-    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+    shape = math.prod(array.shape[:-1]), array.shape[-1]
+    rows = array.reshape(shape)
+    if is_open() and not may_overlap(rows, array):
+        return contiguous(array).reshape(shape)  # a copy that the tape knows
+    return rows
 
 
 def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):

@@ -6,6 +6,7 @@ from cygrad._kernels.cpu.base.arrays import copy_array
 from cygrad._kernels.cpu.base.elementary import COS, MULTIPLY, SIN, arctan2
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.cupy_library import as_array, is_array
+from cygrad._kernels.tape.calls import noted
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 _COMPLEX: dict = {real: of_parts for of_parts, real in _REAL.items()}
@@ -21,6 +22,7 @@ def as_parts(a):
     return restride(a.real, (*a.shape, 2), (*a.strides, a.itemsize // 2), 0)
 
 
+@noted
 def from_parts(a):
     """The inverse of `as_parts`; the two parts must be adjacent in memory."""
     dtype = _COMPLEX[a.dtype]

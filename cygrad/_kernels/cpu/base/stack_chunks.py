@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.elementary import MULTIPLY
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.tape.calls import noted
 
 
 def over_stacks(*dims):
@@ -165,6 +166,7 @@ def _reduced(function, a, axes, join):
     return join(found, (axis,), True) if axis in axes else found
 
 
+@noted
 def sum_of_products(a, b, axes):
     """The sum of a * b over axes (None: all), which are kept. The product is computed in chunks."""
     axes = tuple(range(a.ndim)) if axes is None else axes

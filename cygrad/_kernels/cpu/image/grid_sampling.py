@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.scatter import add_rows
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 SAMPLE, SAMPLE_GRADIENT = LOOPS.SAMPLE, LOOPS.SAMPLE_GRADIENT
 MOST_POINTS = LOOP_SIZES.MOST_POINTS
@@ -130,6 +131,7 @@ def corners(points, sizes):
         yield taps, place, inside
 
 
+@noted
 @silent
 def neighbourhoods(grid, sizes, mode, padding, align_corners):
     """Data that gradients need about points: (lines, places, inside), each (n, items, points).
@@ -175,6 +177,7 @@ def sample(x, grid, mode, padding, align_corners):
     return out
 
 
+@noted
 def sample_gradient(g, x, grid, shape, how, wanted):
     """Return (gradient of images of that shape, gradient of the grid), None for an unwanted one; None without a loop.
 
@@ -233,6 +236,7 @@ def add_columns(g, places, size):
     return out
 
 
+@noted
 def affine_base(size, align_corners, like):
     """The points (places, dimensions + 1) of a regular grid over an image, with a trailing 1; type of `like`."""
     lines = []

@@ -14,6 +14,7 @@ from cygrad._kernels.cpu.base.stack_chunks import parts_of
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.platform.thresholds import PIECE
+from cygrad._kernels.tape.calls import noted
 
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = LOOPS.RUNNING_SUMS, LOOPS.NONZERO, LOOPS.COUNT_NONZERO
 FEWEST = 64  # elements; NumPy searches fewer before our loop would have begun
@@ -120,6 +121,7 @@ def products(a, axis):
     return np.multiply.accumulate(a, axis, out=np.empty(a.shape, a.dtype))
 
 
+@noted
 @silent
 def products_of_others(a, axis):
     """For each element, the product of all other elements along an axis: of those before it and those behind it.
@@ -156,6 +158,7 @@ def _put_products_of_others(a, out):
         behind = falling[..., -1:]
 
 
+@noted
 @silent
 def put_powers(a, out):
     """Write increasing powers of each element along the last axis of `out`, doubling the count at each step."""
@@ -172,6 +175,7 @@ def put_powers(a, out):
         known += more
 
 
+@noted
 def unravelled(numbers, lengths):
     """Convert flat indices into an array of shape `lengths` to int64 indices along each axis."""
     if numbers.size > chunks.SIZE and lengths:
@@ -199,6 +203,7 @@ def shift(a, axis, steps, fill):
     return out
 
 
+@noted
 def select_along(a, index, axis, keepdim):
     """Gather one element of `a` along an axis, at position `index`, for each position of the other axes."""
     if a.ndim == 0:

@@ -19,6 +19,7 @@ from cygrad._kernels.cpu.indexing.add_rows import joined, selected
 from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 GATHER, TAKE, COMPRESS = LOOPS.GATHER, LOOPS.TAKE, LOOPS.COMPRESS
 _FEW = 1 << 14  # elements; NumPy takes fewer before our loop would have begun
@@ -121,6 +122,7 @@ def gather(array, axis, index):
     return array[tuple(index if d == axis else own for d, own in enumerate(others))]
 
 
+@noted
 def gather_by_loop(array, axis, index):
     """`gather` by a loop; None for negative indices, or if the shapes differ along other axes.
 

@@ -14,6 +14,7 @@ from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 COMBINE, SCATTER = LOOPS.COMBINE, LOOPS.SCATTER
 _COMBINING = ("sum", "prod", "amax", "amin")  # the reductions of COMBINE, in its order
@@ -68,6 +69,7 @@ def index_add(a, axis, index, source, alpha=1):
     return np.ascontiguousarray(out.swapaxes(0, axis)) if axis else out
 
 
+@noted
 def index_add_to(out, index, source, alpha=1, extreme=0):
     """`index_add` along the first axis of a dense array, in place. `extreme` is as for `rows.add_rows`."""
     if alpha != 1:
@@ -223,6 +225,7 @@ def _divide(out, counts):
     divide(out, np.maximum(counts, 1).astype(out.real.dtype, copy=False), out=out)
 
 
+@noted
 def index_reduce(a, axis, index, source, reduce, include_self):
     """Like `scatter_reduce` for slices: reduce slices of `source` into the slices `index` (a vector) along an axis."""
     if is_half(a):

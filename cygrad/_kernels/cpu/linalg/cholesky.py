@@ -8,6 +8,7 @@ from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_
 from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_triangular, stack_of
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 # NumPy's gufunc, called directly: for small matrices, np.linalg.cholesky adds more overhead than this takes
 lapack = getattr(loops, "cholesky_lo", None)
@@ -62,6 +63,7 @@ def factor_one(a):
     return 0
 
 
+@noted
 @over_stacks(2, 2)
 def solve_factored(b, factor, upper):
     """Compute A^-1 B from the factor of A; batches broadcast. Column-major if LAPACK computes it."""
@@ -78,6 +80,7 @@ def solve_factored(b, factor, upper):
     return x
 
 
+@noted
 @over_stacks(2)
 def inverse(factor, upper):
     """(A^-1, info) from the factor of A: info is the 1-based index of the first zero on the factor's diagonal, or 0."""

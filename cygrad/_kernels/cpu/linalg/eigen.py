@@ -5,8 +5,10 @@ import numpy as np
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import by_columns
+from cygrad._kernels.tape.calls import noted
 
 
+@noted
 @over_stacks(2)
 @silent
 def eigh(a, uplo):
@@ -28,6 +30,7 @@ def hermitian_one_by_one(a, uplo):
     return values, vectors
 
 
+@noted
 @over_stacks(2)
 @silent
 def eigvalsh(a, uplo):
@@ -39,6 +42,7 @@ def eigvalsh(a, uplo):
         return hermitian_one_by_one(a, uplo)[0]
 
 
+@noted
 @over_stacks(2)
 def eig(a):
     """Return (eigenvalues, eigenvectors), always complex."""
@@ -46,6 +50,7 @@ def eig(a):
     return found or tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
 
 
+@noted
 @over_stacks(2)
 def eigvals(a):
     if 0 in a.shape:

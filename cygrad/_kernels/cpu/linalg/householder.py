@@ -22,10 +22,12 @@ from cygrad._kernels.cpu.linalg.lapack import (
 from cygrad._kernels.cpu.linalg.triangular import solve_triangular
 from cygrad._kernels.cpu.shape.diagonals import tril
 from cygrad._kernels.device.cupy_library import dense, module_of
+from cygrad._kernels.tape.calls import noted
 
 TOGETHER = 64  # reflectors that LAPACK applies at a time
 
 
+@noted
 def vectors(a, k, start=0):
     """Rows of V, of shape (..., rows, k), where `a` holds the rows from `start` on."""
     if start >= k:
@@ -46,6 +48,7 @@ def inner(squares, tau):
     return m
 
 
+@noted
 @over_stacks(2, 1)
 def product(a, tau):
     """The first n columns of the product, for A of shape (..., m, n). Column-major if LAPACK computes it."""
@@ -59,6 +62,7 @@ def product(a, tau):
     return q
 
 
+@noted
 @over_stacks(2, 1, 2)
 def multiplied(a, tau, c, left, turned):
     """Q C, or C Q unless `left`, column-major, for the square Q of the reflectors, or its adjoint if `turned`.
@@ -108,6 +112,7 @@ def can_factor(a):
     return routine("geqrf", a) is not None
 
 
+@noted
 def packed_factors(a):
     """R and the reflectors in one column-major matrix, and tau, in double precision."""
     packed = columns(a.shape, "D" if a.dtype.kind == "c" else "d")
@@ -120,11 +125,13 @@ def packed_factors(a):
     return packed, tau
 
 
+@noted
 def triangle(packed, k):
     """R, column-major, with k rows."""
     return tril(packed.swapaxes(-1, -2)[..., :k], 0).swapaxes(-1, -2)
 
 
+@noted
 def factors(a, is_complete):
     """Q and R of matrices, computed in double precision."""
     m, n = a.shape[-2:]
@@ -152,6 +159,7 @@ def is_tall(a):
     return type(a) is np.ndarray and a.ndim == 2 and a.size > chunks.SIZE and m >= TALL * n
 
 
+@noted
 @np.errstate(all="ignore")
 def tall_factors(a):
     """Q and R of a matrix (m, n), computed in double precision.
@@ -207,6 +215,7 @@ def _factors_by_lapack(a, q):
     return _product(packed, tau, q), r
 
 
+@noted
 @over_stacks(2)
 def geqrf(a):
     """R on and above the diagonal, the reflectors below it, and tau."""

@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, routine, workspace
 from cygrad._kernels.cpu.linalg.triangular import stack_of
+from cygrad._kernels.tape.calls import noted
 
 TOGETHER = 64  # columns per block of LAPACK's blocked algorithm
 
@@ -66,6 +67,7 @@ def adjoint(a):
     return a.conj().swapaxes(-1, -2)
 
 
+@noted
 @over_stacks(2, 2, 2)
 @np.errstate(all="ignore")
 def residuals(a, b, x):

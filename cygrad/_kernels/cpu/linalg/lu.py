@@ -24,6 +24,7 @@ from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_tr
 from cygrad._kernels.cpu.shape.diagonals import tril, triu
 from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 INT64 = np.dtype(np.int64).num
 BLOCK = 32  # columns that are eliminated before the rest is updated
@@ -111,6 +112,7 @@ def are_rows(pivots, m):
     return not outside
 
 
+@noted
 @over_stacks(2)
 def factors(a):
     """Return P, L and U."""
@@ -118,6 +120,7 @@ def factors(a):
     return permutation(pivots, a.shape[-2], a.dtype), *triangles(lu)
 
 
+@noted
 @over_stacks(2)
 def triangles(lu):
     """Return L and U."""
@@ -149,6 +152,7 @@ def permutation(pivots, m, dtype):
     return p
 
 
+@noted
 @over_stacks(2, 1, 2)
 def lu_solve(lu, pivots, b, left=True, turned=False):
     """Solve A X = B, or X A = B if not `left`, from the factors of A, or of A^H if `turned`; batches broadcast.

@@ -5,8 +5,10 @@ import numpy as np
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import by_columns, loops
 from cygrad._kernels.device.cupy_library import as_array, is_meta
+from cygrad._kernels.tape.calls import noted
 
 
+@noted
 @over_stacks(2)
 def svd(a, full_matrices):
     """Return (U, S, Vh), or raise numpy.linalg.LinAlgError."""
@@ -25,6 +27,7 @@ def svd(a, full_matrices):
     return found or tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 
+@noted
 @over_stacks(2)
 def values(a, hermitian=False):
     """S alone, descending; for `hermitian` matrices the absolute eigenvalues, in no particular order."""
@@ -57,6 +60,7 @@ def tolerance(s, shape, atol, rtol):
     return np.maximum(0.0 if atol is None else atol, rtol * largest)
 
 
+@noted
 @over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def rank(a, atol, rtol, hermitian):
@@ -65,6 +69,7 @@ def rank(a, atol, rtol, hermitian):
     return np.count_nonzero(s > as_array(tolerance(s, a.shape, atol, rtol))[..., None], -1)
 
 
+@noted
 @over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def pinv(a, atol, rtol, hermitian):
@@ -82,6 +87,7 @@ def pinv(a, atol, rtol, hermitian):
     return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
 
 
+@noted
 @over_stacks(2)
 @np.errstate(all="ignore")
 def cofactors(a):

@@ -12,11 +12,13 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import count_of, laid_by_columns, routine, spread
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 BLOCK = 32  # rows solved at a time
 ONE = {code: (np.ones(1, code),) for code in "fdFD"}
 
 
+@noted
 @over_stacks(2, 2)
 def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
     """Solve A X = B, reading only the `upper` or lower triangle of A, without its diagonal if `unit`.

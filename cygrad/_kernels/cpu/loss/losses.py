@@ -16,6 +16,7 @@ from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 LABEL_MARGINS = LOOPS.LABEL_MARGINS
 PIECE = 1 << 12  # elements per chunk
@@ -124,6 +125,7 @@ def kl_divergence(x, y):
         return losses
 
 
+@noted
 @over_stacks(1, 0)
 def multi_margin(x, target, weight, margin, p):
     """For each row, the mean over all classes of max(0, margin - x[target] + x)^p, skipping the target class."""

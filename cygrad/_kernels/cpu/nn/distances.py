@@ -15,6 +15,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import norm
 from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
 from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.tape.calls import noted
 
 DISTANCES, FINISHED_DISTANCES, PAIRS_GRADIENT = LOOPS.DISTANCES, LOOPS.FINISHED_DISTANCES, LOOPS.PAIRS_GRADIENT
 PULLED_TOGETHER = LOOP_SIZES.PULLED_TOGETHER  # columns per work item of PAIRS_GRADIENT
@@ -185,6 +186,7 @@ def pdist(x, p):
     return out
 
 
+@noted
 @silent
 def pdist_gradient(g, x, distance, p):
     """Gradient of `pdist` for p > 0. Without a loop, by NumPy, a chunk of rows and columns at a time."""

@@ -21,6 +21,7 @@ from cygrad._kernels.cpu.base.reduce import mean, sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 LONGEST_ROW = 1 << 16  # elements whose sum may be accumulated in their own type
 SHORTEST_RUN = 8  # for fewer elements a loop is not worth its overhead
@@ -100,6 +101,7 @@ class Frame:
         return self.groups, None, None
 
 
+@noted
 def wide(a, shape):
     """Reshape the array, and widen it to a type to compute in. On GPUs the kernels take care of the type."""
     if a.shape != shape:
@@ -354,6 +356,7 @@ def _of_weights(sums, groups):
     return sums if groups.sums == groups.weights else sums.reshape(-1, groups.weights).sum(0)
 
 
+@noted
 def follow(means, middle, variances, squares, count, momentum):
     """Update running statistics with new ones, computed over `count` elements each.
 
@@ -368,6 +371,7 @@ def follow(means, middle, variances, squares, count, momentum):
         variances += (squares * (count / (count - 1) if count > 1 else math.nan)).reshape(variances.shape) * momentum
 
 
+@noted
 def window_sums(a, size, before):
     """Sums over windows along dimension 1: each element, `before` elements before it, and the rest after it."""
     out = np.zeros_like(a)

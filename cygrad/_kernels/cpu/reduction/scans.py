@@ -9,6 +9,7 @@ from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.axis_ops import has_scans, lines
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 RUNNING_EXTREMA = LOOPS.RUNNING_EXTREMA
 
@@ -51,6 +52,7 @@ def logcumsumexp(a, axis):
     return out
 
 
+@noted
 def logcumsumexp_gradient(g, x, y, axis):
     """The sum over k >= i of g[k] * exp(x[i] - y[k]), real, where y is `logcumsumexp` of x.
 
@@ -78,6 +80,7 @@ def logcumsumexp_gradient(g, x, y, axis):
     return out
 
 
+@noted
 def log_of_sum(a, b):
     """log(exp(a) + exp(b)) of complex numbers, without overflow."""
     is_first = a.real >= b.real

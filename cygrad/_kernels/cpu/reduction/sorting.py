@@ -15,6 +15,7 @@ from cygrad._kernels.cpu.base.reduce import amax
 from cygrad._kernels.cpu.base.stack_chunks import along, cut
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 FIRSTS = LOOPS.FIRSTS
 MOST_FIRSTS = LOOP_SIZES.MOST_FIRSTS  # of the loop that inserts each element among those found so far
@@ -321,6 +322,7 @@ def _middle_of_all(flat, ignore_nan):
 # -- by rank, without sorting everything; the scratch memory is a few chunks, whatever the number of elements --
 
 
+@noted
 def places_of_ranks(rows, ranks):
     """Indices of the elements of given ranks in each row: (m, n) and (m, r) give (m, r). Ties keep their order."""
     out = np.empty(ranks.shape, np.int64)

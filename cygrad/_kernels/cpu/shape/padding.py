@@ -10,11 +10,13 @@ from cygrad._kernels.cpu.base.copying import contiguous, copy_into, empty_of
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.indexing import scatter
+from cygrad._kernels.tape.calls import noted
 
 MODES = ("reflect", "replicate", "circular")
 MOST_APART = 7  # positions that are copied one by one
 
 
+@noted
 def constant(array, counts, value):
     """Pad with `value`."""
     shape, source, target = _spans(array.shape, counts)
@@ -43,6 +45,7 @@ def _each_axis(ndim, counts):
         yield ndim - 1 - i, *pair
 
 
+@noted
 def by_elements(array, mode, counts):
     """Pad with elements of the array."""
     if array.size <= chunks.FEW and isinstance(array, np.ndarray):

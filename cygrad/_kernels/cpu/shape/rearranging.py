@@ -7,8 +7,10 @@ import numpy as np
 from cygrad._kernels.cpu.base.copying import copy, copy_into, empty_of
 from cygrad._kernels.device.cupy_library import as_array, dense
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 
+@noted
 def repeat(array, times):
     """Repeat the whole array `times[i]` times along each axis; `times` may have more entries than there are axes."""
     shape = (1,) * (len(times) - array.ndim) + array.shape

@@ -2,8 +2,10 @@
 
 from cygrad._kernels.cpu.base.copying import copy, copy_into
 from cygrad._kernels.cpu.shape.diagonals import diagonal
+from cygrad._kernels.tape.calls import noted
 
 
+@noted
 def at_diagonal(array, part, *where):
     """Replace the diagonals of `diagonals.diagonal` by `part`."""
     out = copy(array)
@@ -11,11 +13,13 @@ def at_diagonal(array, part, *where):
     return out
 
 
+@noted
 def at_index(array, part, axis, index):
     """Replace an index of the axis by `part`."""
     return _at(array, part, (slice(None),) * axis + (index, ...))
 
 
+@noted
 def at_slice(array, part, axis, start, stop, step):
     """Replace a slice of the axis by `part`."""
     where = slice(start, stop, step)

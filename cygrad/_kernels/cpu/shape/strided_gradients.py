@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.half_sums import sum_type
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 
 def strided_sum(g, view, base):
@@ -40,6 +41,7 @@ def strided_gather(a, view, base):
     return restride(first, *view).copy("C")
 
 
+@noted
 def strided_scatter(a, part, view, base):
     """A copy of `a`, with geometry `base`, in which `view` shows `part`, or zeros if that is None."""
     if _is_inside(a, view, base):

@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import cut, parts_of
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.calls import noted
 
 SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # scaling of the adjoint
 FEW = 1 << 12  # real numbers; for fewer, computing all frequencies is faster than computing half and mirroring
@@ -137,6 +138,7 @@ def from_conjugate_of_r2c(g, dims, norm, onesided, length):
     return real_of_c2c(g, dims, norm, True)
 
 
+@noted
 def windowed_r2c(sections, window, norm):
     """One-sided transforms of sections along the last dimension, times a window, a chunk of sections at a time."""
     dim = sections.ndim - 1
@@ -191,6 +193,7 @@ def _c2r(a, dims, factor, length, pairs, of_conjugate, out):
 # output array, chunk by chunk.
 
 
+@noted
 def real_of_c2c(a, dims, norm, forward):
     """The real part of `c2c`."""
     factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
@@ -204,6 +207,7 @@ def real_of_c2c(a, dims, norm, forward):
     return out
 
 
+@noted
 def real_of_r2c(a, dims, norm):
     """The real part of the one-sided `r2c`."""
     *before, last = dims
@@ -285,6 +289,7 @@ def _at(dim, index):
     return (*(slice(None),) * dim, index)
 
 
+@noted
 def halved(length, by, beside, dim, dtype):
     """Weights to multiply `beside`: `by` for one-sided frequencies that represent a conjugate pair, 1 for others."""
     weights = module_of(beside).ones(length // 2 + 1, dtype)
@@ -292,11 +297,13 @@ def halved(length, by, beside, dim, dtype):
     return weights.reshape([-1 if i == dim else 1 for i in range(beside.ndim)])
 
 
+@noted
 def of_pairs(a, dim, length):
     """The frequencies that represent a pair, along a dimension of a one-sided transform of that length."""
     return a[(slice(None),) * dim + (slice(1, (length + 1) // 2),)]
 
 
+@noted
 def lengthened(a, dim, length):
     """Pad with zeros at the end of a dimension."""
     shape = list(a.shape)
