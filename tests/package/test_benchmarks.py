@@ -134,7 +134,7 @@ def test_the_kept_figures_can_be_drawn(rows, tmp_path):
         "two threads each": 0.475,
     }
     assert not any("nan_check" in name for name in table)  # whose rival is cygrad itself
-    assert dots.series_of(kept["small"]["rows"]) == ["with gradient", "forward"]
+    assert set(dots.series_of(kept["small"]["rows"])) == {"forward", "with gradient"}
     for name, figures in kept.items():
         drawn = []
         for _ in range(2):
