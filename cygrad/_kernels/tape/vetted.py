@@ -11,7 +11,8 @@ MODULES = frozenset(
     "cygrad._kernels." + name
     for name in (
         "array_ops cpu.base.arrays cpu.base.elementwise cpu.base.matmul cpu.base.reduce cpu.base.ufunc "
-        "cpu.base.view_geometry cpu.nn.activations cpu.nn.softmax cpu.optim.optim"
+        "cpu.base.view_geometry cpu.nn.activations cpu.nn.softmax cpu.optim.formulas "
+        "cpu.optim.optim cpu.random.draw"
     ).split()
 )
 
@@ -27,9 +28,11 @@ CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
+        ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
         # these look at shapes and dtypes, and hand the arrays on to vetted kernels
         ("_ops/linalg/addmm.py", "added"),
+        ("_ops/random/dropout.py", "_dropped"),
         ("base/checks/common.py", "require_broadcast"),
         ("_ops/nn/activations.py", "gelu_rule"),
         ("_ops/nn/activations.py", "mish_rule"),
