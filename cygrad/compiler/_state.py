@@ -11,6 +11,7 @@ import abc
 import dis
 import functools
 import types
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -416,12 +417,17 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
         survey._follow(text, part)
 
 
+def _visit_reference(survey: Survey, text: str, value: Any) -> None:
+    survey._follow(f"{text}()", value())  # and so it stays alive
+
+
 def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
     pass
 
 
 _VISITS: dict[type, Callable[[Survey, str, Any], None]] = {
     functools.partial: _visit_partial,
+    weakref.ReferenceType: _visit_reference,
     type(vars(abc.ABC)["_abc_impl"]): _visit_registry,
     property: _visit_wrapped,
     staticmethod: _visit_wrapped,

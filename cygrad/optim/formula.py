@@ -9,7 +9,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.internals import array_of, arrays_for_update
+from cygrad._core.graph.internals import array_of, arrays_for_update, memory_of
 from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import FORMULA_OPTIONS, any_sparse, formula_in_place, formula_step, shared_numbers
 from cygrad.optim.optimizer import (
@@ -48,7 +48,7 @@ class FormulaOptimizer(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
-                if any_sparse((array_of(param.grad),)):
+                if any_sparse((memory_of(param.grad),)):
                     self._step_sparse(param, group)
                     continue
                 state = self.state[param]

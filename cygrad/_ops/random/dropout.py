@@ -18,7 +18,7 @@ from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import place_of
 from cygrad._ops.base.views import squeeze, unsqueeze
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.random.random import for_each_sample, in_memory_order, keep_mask, kept
+from cygrad._ops.random.random import for_each_sample, in_memory_order, keep_mask, scaled_coins
 
 SELU_FLOOR = 1.7580993408473766  # -selu(-inf)
 
@@ -65,7 +65,7 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
 
     def draw(shape):
         if place is None and number in (np.float32, np.float64):
-            return kept(shape, 1 - p, scale)
+            return scaled_coins(shape, 1 - p, scale)
         return as_array(keep_mask(shape, 1 - p, None, place) * scale)
 
     if place is None and not by_channel:

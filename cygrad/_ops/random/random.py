@@ -77,10 +77,10 @@ def keep_mask(shape, probability, generator, place=None):
     return kernels.keep_mask(numbers, shape, probability)
 
 
-def kept(shape, probability, scale):
+def scaled_coins(shape, probability, scale):
     """Return an array of `scale`, a float32 or float64, with this probability, and of 0 otherwise."""
     kernels, numbers = source_of(None, "bernoulli")
-    return kernels.kept(numbers, shape, probability, scale)
+    return kernels.scaled_coins(numbers, shape, probability, scale)
 
 
 def for_each_sample(t, draw):

@@ -148,7 +148,7 @@ def shared_numbers(str name, list options, list scalars, bint maximize=False, bi
 # ------------------------------------------------------------------------------------------------- steps
 
 
-def step(str name, cnp.ndarray param, cnp.ndarray grad, list state, list scalars, list options, bint maximize=False,
+def step(str name, cnp.ndarray param, cnp.ndarray grad, list state, list options, list scalars, bint maximize=False,
          bint decoupled=False):
     """One step of the optimizer with this name on one parameter; see `shared_numbers`.
 

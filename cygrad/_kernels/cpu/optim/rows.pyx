@@ -209,6 +209,8 @@ cdef void note_step(Task* task, const Rule* rule, const double* numbers, object 
         words[count + k] = word(&call, &call.rule.scalars[k].at, READS | WRITES if changes else READS, 0,
                                 sizeof(double) if rule.scalars[k].is_double else sizeof(float))
     memcpy(call.own, numbers, sizeof(call.own))
-    call.numbers = call.own if announced is None else <double*>cnp.PyArray_DATA(<cnp.ndarray>announced)
+    call.numbers = &call.own[0]
+    if announced is not None:
+        call.numbers = <double*>cnp.PyArray_DATA(<cnp.ndarray>announced)
     words[count + SCALARS] = word(&call, &call.numbers, 0, 0, 0)
     note(_replay_step, "update", &call, sizeof(call), words, count + SCALARS + (announced is None))

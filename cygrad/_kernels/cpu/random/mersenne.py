@@ -113,7 +113,7 @@ def keep_mask(numbers, shape, probability):
     return draw(numbers, np.empty(shape, _SINGLE), DRAWS.COINS, probability) != 0
 
 
-def kept(numbers, shape, probability, scale):
+def scaled_coins(numbers, shape, probability, scale):
     """An array of `scale` with that probability, and of 0 otherwise."""
     return scaled(draw(numbers, new_array(shape, _SINGLE.num), DRAWS.COINS, probability), scale)
 

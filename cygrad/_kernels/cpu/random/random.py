@@ -225,7 +225,7 @@ def keep_mask(numbers, shape, probability):
     return np.asarray(singles(numbers, shape) < probability)
 
 
-def kept(numbers, shape, probability, scale):
+def scaled_coins(numbers, shape, probability, scale):
     """An array of `scale` with that probability, and of 0 otherwise."""
     return np.asarray(keep_mask(numbers, shape, probability) * scale)
 
