@@ -150,8 +150,8 @@ def is_read_anew(read):
     """Whether a compiled step returns the present rate, which `read` reads of the optimizer in the step."""
     w, x = cygrad.ones(3, requires_grad=True), cygrad.ones(3)
     optimizer = optim.SGD([w], lr=0.5)
-    READS["another way"] = functools.partial(group_rate, optimizer.param_groups[0])
-    step = cygrad.compile(stepping(optimizer, READS[read]))
+    known = {**READS, "another way": functools.partial(group_rate, optimizer.param_groups[0])}
+    step = cygrad.compile(stepping(optimizer, known[read]))
     found = []
     for i in range(24):
         rate = optimizer.param_groups[0]["lr"] = 0.5 if i < 8 else 0.25 if i < 16 else 1.0 / i
