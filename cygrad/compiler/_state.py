@@ -418,7 +418,9 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
 
 
 def _visit_reference(survey: Survey, text: str, value: Any) -> None:
-    survey._follow(f"{text}()", value())  # and so it stays alive
+    """A weak reference, as schedules leave in optimizers: to an object that guards see otherwise."""
+    if id(value()) not in survey.seen:
+        survey._refuse(f"`{text}` is a weak reference, whose object may end")
 
 
 def _visit_nothing(survey: Survey, text: str, value: Any) -> None:

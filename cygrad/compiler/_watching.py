@@ -234,7 +234,8 @@ class Watch:
             return
         self.own_names.update(code.co_names)
         place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
-        if place.startswith("optim/lr_scheduler/") and code.co_name != "noted" or (place, code.co_name) in _READING_GROUPS:
+        is_schedule = place.startswith("optim/lr_scheduler/") and code.co_name != "noted"
+        if is_schedule or (place, code.co_name) in _READING_GROUPS:
             self._has_read_groups = True
         changing = _CHANGING.get(place, ())
         if not place.startswith(_KEEPING_NOTHING) or changing is None or code.co_name in changing:

@@ -43,7 +43,7 @@ def scheduled(twins, times=14, change=None):
         for schedule in schedules:
             schedule.step()
         if change is not None:
-            twins.both(lambda world: change(world, i))
+            twins.both(functools.partial(change, i=i))
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

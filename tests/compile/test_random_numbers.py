@@ -1,4 +1,4 @@
-"""Steps that draw random numbers: a replay draws those that eager would draw, and leaves the generators where it would."""
+"""Steps that draw random numbers: replays draw those of eager, and leave the generators where eager does."""
 
 import pytest
 from compile.twins import Twins, World

@@ -13,7 +13,7 @@ from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.cpu.optim.rows cimport (
     NUMBERS, SCALARS, Row, Rule, Settings, Task, free_row, formula_settings, has_kernel, lies_like, new_row, next_task,
     note_step, read_scalar, run_row, scalar_of, take_announced, write_scalar)
-from cygrad._kernels.platform.thread_pool cimport elements_t, enter
+from cygrad._kernels.platform.thread_pool cimport enter
 from cygrad._kernels.tape.tape cimport tape_open
 
 cnp.import_array()
@@ -168,7 +168,8 @@ def step(str name, cnp.ndarray param, cnp.ndarray grad, list state, list options
         if array is None:
             continue
         if not same_shape(param, array) or array is not grad and not cnp.PyArray_ISWRITEABLE(array):
-            raise ValueError(f"state: shape {(<object>array).shape} for a parameter of {(<object>param).shape}, or read-only")
+            raise ValueError(
+                f"state: shape {(<object>array).shape} for a parameter of {(<object>param).shape}, or read-only")
         if not lies_like(array, param):
             return False
     if not _enter(&rule, name, scalars, maximize, decoupled):
