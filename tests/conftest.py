@@ -126,6 +126,7 @@ def cupy():
     import cupy_standin
     from cupy_standin import blas, compiler
 
+    from cygrad._core.engine.backward import attend_gpus
     from cygrad._kernels.device import cupy_library, gpu_forms
     from cygrad._kernels.gpu.libraries import cublas
 
@@ -142,6 +143,7 @@ def cupy():
         yield module
     cupy_library.switches.own_launches = True
     cupy_library._found = None
+    attend_gpus(False)
     gpu_forms._forms.clear()
     gpu_forms._forms.update(before)
 

@@ -3,10 +3,12 @@
     python tools/check_wheel.py EMPTY_DIRECTORY
 
 Checks the contents of both, that NumPy is the only dependency of the wheel, and that the smoke test passes without a
-checkout. Warns about a large wheel. Needs the `build` package.
+checkout. Warns about a large wheel. On Linux, the wheel is one that old distributions can use
+(tools/manylinux_wheel.py). Needs the `build` package, and what that tool needs.
 """
 
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -39,7 +41,18 @@ def sources(suffix):
 
 def build(directory):
     """Build as a user's installer would: the wheel from the sdist, both in isolation."""
-    run(sys.executable, "-m", "build", "--outdir", directory, CHECKOUT, cwd=directory)
+    make = [sys.executable, "-m", "build", "--outdir", directory]
+    if platform.libc_ver()[0] != "glibc":
+        run(*make, CHECKOUT, cwd=directory)
+    else:
+        run(*make, "--sdist", CHECKOUT, cwd=directory)
+        run(
+            sys.executable,
+            CHECKOUT / "tools" / "manylinux_wheel.py",
+            *directory.glob("*.tar.gz"),
+            directory,
+            cwd=directory,
+        )
     (sdist,) = directory.glob("*.tar.gz")
     (wheel,) = directory.glob("*.whl")
     return sdist, wheel

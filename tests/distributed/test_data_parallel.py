@@ -126,3 +126,27 @@ def test_averagers():
     for _ in range(4):
         averager.average_parameters(model.parameters())
     assert averager.step == 4 and model.weight.tolist() == before
+
+
+def test_a_step_on_gradients_that_were_not_averaged_warns_once(group, recwarn):
+    model = DistributedDataParallel(torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def backward():
+        model(torch.ones(1, 2)).sum().backward()
+
+    with model.no_sync():
+        backward()
+    backward()
+    optimizer.step()
+    with model.no_sync():
+        backward()
+        backward()
+    assert not recwarn
+    optimizer.step()
+    for _ in range(2):
+        with model.no_sync():
+            backward()
+        optimizer.step()
+    (warning,) = recwarn
+    assert "outside of `no_sync()`" in str(warning.message) and warning.filename == __file__

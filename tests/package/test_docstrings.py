@@ -6,11 +6,8 @@ pytest's own collector misses compiled functions, so this module walks the publi
 import doctest
 import importlib
 import inspect
-import os
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -143,25 +140,6 @@ def place(page):
 def test_examples_on_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_examples(page_examples(page), place(page), place(page))
-
-
-def test_readme_has_examples():
-    assert page_examples(CHECKOUT / "README.md")
-
-
-def test_readme_shows_the_error_that_its_program_ends_with(tmp_path):
-    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    program = re.search(r"^```python\n(# train.py\n.*?)^```$", readme, re.DOTALL | re.MULTILINE)[1]
-    shown = re.search(r"^```text\n(cygrad.errors.ChangedInPlaceError: .*?)^```$", readme, re.DOTALL | re.MULTILINE)[1]
-    (tmp_path / "train.py").write_text(program, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(cygrad.__file__).parent.parent)}
-    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    error = done.stderr[done.stderr.index("cygrad.errors.") :].replace(f"{tmp_path}{os.sep}", "")
-    first, _, rest = error.partition("\n")
-    assert (first[: first.index(" [")] + " [...]", rest.strip()) == (
-        shown.partition("\n")[0],
-        shown.partition("\n")[2].strip(),
-    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=place)

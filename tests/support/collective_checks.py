@@ -125,6 +125,35 @@ def check_other_reductions():
                     assert [int(each) for each in plain(x)] == reduce(getattr(operator, function), numbers).tolist()
 
 
+def check_sparse():
+    """Sparse tensors are added up; each rank has other elements, one of them twice, and the last none."""
+    for group, ranks in groups():
+        for is_async in (False, True):
+            for tail in ((), (2,)):
+                dense = [np.zeros((9, *tail)) for _ in ranks]
+                parts = []
+                for place, rank in enumerate(ranks):
+                    rows = [] if place == len(ranks) - 1 > 0 else [rank % 9, (2 * rank + 1) % 9, rank % 9]
+                    values = (
+                        np.arange(len(rows) * int(np.prod(tail)), dtype=np.float64).reshape(len(rows), *tail) + rank
+                    )
+                    np.add.at(dense[place], rows, values)
+                    indices = torch.tensor([rows], dtype=torch.int64)
+                    parts.append(torch.sparse_coo_tensor(indices, torch.tensor(values), (9, *tail)))
+                mine = parts[ranks.index(dist.get_rank())]
+                finished(dist.all_reduce(mine, group=group, async_op=is_async), is_async)
+                assert mine.is_coalesced()
+                same(mine.to_dense(), torch.tensor(sum(dense)))
+    with pytest.raises(RuntimeError, match="allreduce of sparse tensors only works with ReduceOp.SUM"):
+        dist.all_reduce(torch.eye(2).to_sparse(), ReduceOp.AVG)
+    with pytest.raises(RuntimeError, match=r"must have the layout torch.sparse_coo"):
+        dist.all_reduce(torch.eye(2).to_sparse_csr())
+    sizes = torch.zeros(3 if dist.get_rank() == 0 else 4).to_sparse()
+    if dist.get_world_size() > 1:
+        with pytest.raises(RuntimeError, match=r"same size\n  rank \d has \(\d,\), and this process \(\d,\)"):
+            dist.all_reduce(sizes)
+
+
 def check_moves():
     for group, ranks, me, dtype, shape, layout, is_async in cases():
         rank, size, root = ranks[me], len(ranks), ranks[0]

@@ -17,12 +17,14 @@ from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 from cygrad._core import graph_errors
 from cygrad._core.engine import arguments
 from cygrad._core.errors import messages
+from cygrad._kernels.device import cupy_library
 
 import numpy as np
 
 import_array()
 
 
+cdef bint several_gpus = False      # whether nodes may have to run on different ones
 cdef object transform_check = None  # raises inside function transforms; None until one has been used
 
 
@@ -30,6 +32,13 @@ def check_before_backward(check):
     """Set a function to call before each `backward`; it raises inside a function transform, where that is forbidden."""
     global transform_check
     transform_check = check
+
+
+def attend_gpus(bint is_loaded=True):
+    """Let ops and nodes run on the GPU of their tensors, if CuPy is loaded and finds several."""
+    global several_gpus
+    from cygrad._core.registry.several_gpus import connect      # needed only for GPUs
+    several_gpus = connect(is_loaded)
 
 
 cdef bint flag(object value) except -1:
@@ -206,7 +215,7 @@ cdef object ones_like(object array):
     """Return ones like a loss, as its initial gradient; for 0-d arrays without NumPy's overhead."""
     if type(array) is ndarray and not PyArray_NDIM(<ndarray>array):
         return array_of_number(1.0, PyArray_TYPE(<ndarray>array))
-    return np.ones_like(array)
+    return np.ones_like(array) if type(array) is ndarray else cupy_library.filled_like(array, array.shape, 1, array.dtype)
 
 
 cdef bint is_real_scalar(object value) except -1:
@@ -304,7 +313,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0
     try:
-        if run.has_streams or state.stream != NULL:
+        if run.has_streams or state.stream != NULL or several_gpus:
             execute_in_streams(run)
         else:
             run.execute()
@@ -397,3 +406,6 @@ def will_run(Node node not None):
     cdef void* run = thread_state().run
     cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
     return entry >= 0 and (<Run>run).wants(entry)
+
+
+cupy_library.followers.append(attend_gpus)

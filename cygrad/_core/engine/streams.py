@@ -8,9 +8,12 @@ called backward. That stream finally waits for all others, so that subsequent co
 to the stream that allocated it: gradients that another stream reads are kept until the end, when the streams wait for
 each other.
 
+With several GPUs, a rule also runs on the GPU of its gradient (Note [Several GPUs]).
+
 A stream token ("place") is (index of the GPU, CUDA's handle, CuPy's stream), or None for the default stream.
 """
 
+from cygrad._core.registry.several_gpus import gpu_of
 from cygrad._core.runtime.thread_state import set_stream
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
 from cygrad._library import later
@@ -24,7 +27,7 @@ def place_of(stream, index):
 
 
 class Pass:
-    """The streams of a backward pass; created only if a non-default stream takes part."""
+    """The streams of a backward pass; created only if a non-default stream takes part, or if there are several GPUs."""
 
     def __init__(self):
         index = current_device()
@@ -33,6 +36,7 @@ class Pass:
         self._own = self._now = place_of(cuda.get_current_stream(), index)
         self._former = set_stream(self._own)
         self._before = {index: cuda.get_current_stream()}  # by GPU: the stream to restore
+        self._gpu = self._former_gpu = index
         self._made_in = {}  # by entry: (token, event or None) of its gradient
         self._used = []
         self._kept = []
@@ -43,6 +47,13 @@ class Pass:
         if place != self._now:
             self._go(place)
         self._take(entry, grad)
+        index = gpu_of(grad)
+        if index >= 0 and index != self._gpu:
+            self._switch(index)
+
+    def _switch(self, index):
+        on_device(index).use()
+        self._gpu = index
 
     def add(self, entry, present):
         """Prepare for adding a gradient to what has arrived, which may be from another stream."""
@@ -55,6 +66,7 @@ class Pass:
 
     def leave(self):
         """Restore the former streams, and wait for all others."""
+        self._switch(self._former_gpu)
         self._go(self._own)
         for index, stream in self._before.items():
             with on_device(index):

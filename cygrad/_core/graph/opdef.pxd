@@ -1,6 +1,6 @@
 """The row of an op (OpDef), and the node of all built-in ops (OpNode). opdef.pyx documents the row format."""
 
-from cpython.object cimport Py_TYPE, PyTypeObject
+from cpython.object cimport Py_TYPE, PyObject, PyTypeObject
 from numpy cimport ndarray
 
 from cygrad._core.graph.node cimport Node
@@ -80,4 +80,8 @@ cdef OpDef flat(OpDef op)
 cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1
 cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1
 
+ctypedef int (*EnterGpu)(PyObject* const*, Py_ssize_t) except -2
+ctypedef int (*LeaveGpu)(int) except -1
+
+cdef void attend_gpus(EnterGpu enter, LeaveGpu leave) noexcept      # called once, if there are several: several_gpus.pyx
 cdef bint asks_nobody() noexcept        # whether no autocast, mode or overriding class may change calls of this thread

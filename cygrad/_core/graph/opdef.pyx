@@ -133,6 +133,7 @@ cdef extern from "checked_call.h":
     void show "cygrad_show"(object function, object behind)
     cpdef bint is_seen "cygrad_is_seen"(object function)     # whether modes and overriding classes see a function's calls
     int asking "cygrad_asking", taken "cygrad_taken", modes "cygrad_modes"
+    void attend "cygrad_attend_gpus"(EnterGpu enter, LeaveGpu leave) noexcept
     cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
 
 
@@ -677,6 +678,10 @@ def has_modes(becomes=None):
 def is_in_pass():
     """Whether this thread runs a backward pass."""
     return thread_state().run != NULL
+
+
+cdef void attend_gpus(EnterGpu enter, LeaveGpu leave) noexcept:
+    attend(enter, leave)
 
 
 cdef bint asks_nobody() noexcept:

@@ -85,7 +85,7 @@ static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssiz
     return result;
 }
 
-static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+static PyObject *cygrad_do_checked(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyMethodDef *def = ((PyCFunctionObject *)function)->m_ml;
     PyObject *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), most = ((cygrad_counted_def *)def)->most;
@@ -109,7 +109,7 @@ static int cygrad_asking;       /* whether autocast checks must run first: see `
 
 /* Calls of a Python function through the compiled function in front of it. The latter's `m_self` is the Python
    function, or the pair (it, its guarded form); or, if it only calls `apply1` with a row, (it, `apply1`, the row). */
-static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+static PyObject *cygrad_do_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *python = ((PyCFunctionObject *)function)->m_self, *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = PyTuple_CheckExact(python) ? PyTuple_GET_SIZE(python) : 0;
     if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
@@ -125,7 +125,7 @@ static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, s
 
 /* Calls of an in-place form, which forwards to another function and passes the first argument as `out`, too. Its
    `m_self` is (that function, ("out",), Tensor, a Python function for unusual or wrong calls and for errors). */
-static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+static PyObject *cygrad_do_in_place(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *all[12], **parts = ((PyTupleObject *)((PyCFunctionObject *)function)->m_self)->ob_item, *result;
     PyObject *kind, *error, *trace;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (names ? PyTuple_GET_SIZE(names) : 0);
@@ -151,14 +151,14 @@ static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args,
 }
 
 /* Calls of a Python function that modes and classes may override, and that nothing else needs to be known of. */
-static PyObject *cygrad_call_shown(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+static PyObject *cygrad_do_shown(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *result;
     if (cygrad_overriding && cygrad_take_over(function, args, PyVectorcall_NARGS(nargsf), names, &result)) return result;
     return PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
 }
 
 /* The same for a compiled function that takes a tuple and a dictionary. */
-static PyObject *cygrad_call_variadic(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+static PyObject *cygrad_do_variadic(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyCFunctionObject *f = (PyCFunctionObject *)function;
     PyObject *values, *named = NULL, *result = NULL;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = names ? PyTuple_GET_SIZE(names) : 0;
@@ -173,6 +173,43 @@ done:
     Py_DECREF(values);
     Py_XDECREF(named);
     return result;
+}
+
+/* With several GPUs, a call runs on the GPU of its tensors: Note [Several GPUs] in `several_gpus.pyx`. The first function
+   switches to that GPU, and returns the one that was current before, or -1 if nothing has changed, or -2 after an error;
+   the second one switches back. Both are NULL while there is no second GPU. */
+static int (*cygrad_enter_gpu)(PyObject *const *, Py_ssize_t);
+static int (*cygrad_leave_gpu)(int);
+
+static PyObject *cygrad_on_its_gpu(vectorcallfunc call, PyObject *function, PyObject *const *args, size_t nargsf,
+                                   PyObject *names) {
+    PyObject *result, *kind, *value, *trace;
+    int before = cygrad_enter_gpu(args, PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0));
+    if (before == -2) return NULL;
+    result = call(function, args, nargsf, names);
+    if (before >= 0) {
+        PyErr_Fetch(&kind, &value, &trace);
+        if (cygrad_leave_gpu(before) < 0) PyErr_Clear();        /* the driver has failed, as the next call will say */
+        PyErr_Restore(kind, value, trace);
+    }
+    return result;
+}
+
+#define CYGRAD_FRONT(KIND)                                                                                          \
+    static PyObject *cygrad_call_##KIND(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) { \
+        if (cygrad_enter_gpu) return cygrad_on_its_gpu(cygrad_do_##KIND, function, args, nargsf, names);             \
+        return cygrad_do_##KIND(function, args, nargsf, names);                                                      \
+    }
+
+CYGRAD_FRONT(checked)
+CYGRAD_FRONT(python)
+CYGRAD_FRONT(in_place)
+CYGRAD_FRONT(shown)
+CYGRAD_FRONT(variadic)
+
+static void cygrad_attend_gpus(int (*enter)(PyObject *const *, Py_ssize_t), int (*leave)(int)) {
+    cygrad_leave_gpu = leave;
+    cygrad_enter_gpu = enter;
 }
 
 static void cygrad_show(PyObject *function, PyObject *behind) {

@@ -185,12 +185,20 @@ def form_of(kernel):
 
 
 def fitting(kernel, array):
-    """Return the function that runs a kernel on this array: its GPU form, or the kernel itself."""
+    """Return the function that runs a kernel on this array: its form on the array's GPU, or the kernel itself."""
     if is_sparse(array):
         raise array.refused(kernel)
     if is_meta(array):
         return partial(meta.run_on, kernel)
-    return form_of(kernel) if is_array(array) else kernel
+    if not is_array(array):
+        return kernel
+    index = array.data.device_id
+    return form_of(kernel) if index == current_device() else partial(_there, index, form_of(kernel))
+
+
+def _there(index, form, *args):
+    with on_device(index):
+        return form(*args)
 
 
 def _find(kernel):

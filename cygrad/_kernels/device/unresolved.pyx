@@ -18,6 +18,8 @@ from numpy cimport PyArray_ISCOMPLEX, PyArray_NDIM, ndarray
 
 import numpy as np
 
+from cygrad._kernels.device import cupy_library
+
 cdef object conjugate = np.conjugate, negative = np.negative
 
 
@@ -82,7 +84,11 @@ cdef class Unresolved:
 
 cdef object flipped(object a, object dtype):
     """Return the conjugates of numbers to be stored as a complex `dtype`, their negatives for a real one."""
-    return np.conjugate(a) if dtype.kind == "c" else np.negative(a)
+    flip = np.conjugate if dtype.kind == "c" else np.negative
+    if not cupy_library.is_array(a):
+        return flip(a)
+    with cupy_library.on_device(a.device.id):
+        return flip(a)
 
 
 cpdef object resolved(object a):

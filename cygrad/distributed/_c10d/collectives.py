@@ -74,6 +74,8 @@ def _root(group, rank, group_rank):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce `tensor` over all processes, in place: each has the result.
 
+    A sparse tensor (`torch.sparse_coo`) can be added up, and is coalesced then; other reductions raise RuntimeError.
+
     >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.ones(2)

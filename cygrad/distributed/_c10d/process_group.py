@@ -9,7 +9,7 @@ from cygrad import device as _device
 from cygrad.distributed._c10d import wire
 from cygrad.distributed._c10d.reduce_ops import ReduceOp, check_reduction
 from cygrad.distributed._c10d.stores import PrefixStore
-from cygrad.distributed._c10d.work import Work
+from cygrad.distributed._c10d.work import Work, joined
 
 __all__ = ["Backend", "BackendConfig", "ProcessGroup"]
 
@@ -174,6 +174,10 @@ class ProcessGroup:
     def allreduce(self, tensors, op=ReduceOp.SUM, **_):
         """Reduce tensors over all processes, in place."""
         tensors = _as_list(tensors)
+        if any(tensor.is_sparse or tensor.is_sparse_csr for tensor in tensors):
+            from cygrad.distributed._c10d import sparse  # which is made of the collectives of objects
+
+            return joined([sparse.all_reduce(tensor, op, self) for tensor in tensors], tensors)
         for tensor in tensors:
             check_reduction(op, tensor, "all_reduce")
         parcels = [self._reduced(op)(tensor, True) for tensor in tensors]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import cygrad
+from cygrad.distributed._c10d.sparse import elements, total
 
 __all__ = ["Bucket", "SparseBucket", "assignment_by_size"]
 
@@ -135,15 +136,9 @@ class SparseBucket:
         parameter = self.parameters[0]
         mine = parameter.grad
         if mine is not None:
-            mine = mine.coalesce() if mine.is_sparse else mine.to_sparse()
-            mine = mine.indices().cpu(), mine.values().cpu()
+            mine = elements(mine if mine.is_sparse else mine.to_sparse())
         found = gather(mine)
         parts = [each for each in found if each is not None]
         if parts:
-            parameter.grad = cygrad.sparse_coo_tensor(
-                cygrad.cat([indices for indices, _ in parts], 1),
-                cygrad.cat([values for _, values in parts]) * scale,
-                parameter.shape,
-                device=parameter.device,
-            ).coalesce()
+            parameter.grad = total(parts, parameter, scale)
         return [rank for rank, each in enumerate(found) if each is None]

@@ -23,6 +23,7 @@ from cygrad._core.engine.backward import queue_callback, set_poll
 from cygrad.distributed._data_parallel.agreement import send
 from cygrad.distributed._data_parallel.buckets import FIRST_BUCKET_BYTES, Bucket, SparseBucket, assignment_by_size
 from cygrad.distributed._data_parallel.unused import caller, unused_error
+from cygrad.utils.warning import warn
 
 __all__ = ["Reducer"]
 
@@ -41,6 +42,8 @@ class Reducer:
         self.times = [1] * len(parameters)  # how often each gets a gradient in a pass
         self.passes = 0
         self.forward_at: Any = None
+        self._unsynced: Any = None  # a parameter with a gradient of this process alone, and its version
+        self._has_warned = False
         self._arrivals: list = []
         self._is_rebuilt = False
         self._make_buckets(*self.first_assignment())
@@ -119,7 +122,17 @@ class Reducer:
         self.hook = state, hook
 
     def before_forward(self):
-        """Nothing to prepare here."""
+        """Warn once if parameters have changed since gradients accumulated under `no_sync` that nobody averaged."""
+        if self._unsynced is None or self._has_warned:
+            return
+        parameter, version = self._unsynced
+        if parameter._version != version:
+            self._has_warned = True
+            warn(
+                "DistributedDataParallel: parameters have changed after a backward pass under `no_sync()`, and before "
+                "its gradients were averaged. Each process may now have other parameters.\n"
+                "  to fix it: call the last `backward` before `optimizer.step()` outside of `no_sync()`"
+            )
 
     def after_forward(self, output):
         """Let a backward pass through an output of `forward` begin a reduction; forget one that an error has ended."""
@@ -143,6 +156,7 @@ class Reducer:
         """The hook of a parameter: its gradient is complete."""
         self.touched[number] = True
         if not self.model.require_backward_grad_sync:
+            self._unsynced = parameter, parameter._version
             return
         if not self.is_in_pass:
             self._begin()
@@ -194,6 +208,7 @@ class Reducer:
             with cygrad.no_grad():
                 self.reduce_rest()
                 self._hand_over()
+                self._unsynced = None
                 if self.model.static_graph and not self.passes:
                     self._learn()
                 self.passes += 1

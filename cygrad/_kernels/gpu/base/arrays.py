@@ -9,7 +9,10 @@ from cygrad._kernels.gpu.runtime import pinned_memory
 
 def cast(a, dtype):
     """Return `a` converted to `dtype` in the same memory order; `a` itself if it has that type."""
-    return a.astype(dtype, copy=False)
+    if a.dtype == dtype:
+        return a
+    with on_device(a.device.id):
+        return a.astype(dtype, copy=False)
 
 
 def zeros(beside, shape, dtype):
