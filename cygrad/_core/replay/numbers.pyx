@@ -134,7 +134,6 @@ def numbers_of(dict owner not None, *names):
     """
     cdef list values = []
     cdef double number = 0
-    cdef Numbers made
     cdef list lives = followed()
     cdef bint is_noted = lives is not None
     for name in names:
@@ -145,10 +144,21 @@ def numbers_of(dict owner not None, *names):
             else:
                 values.append(float(item))
     if is_noted:
-        made = Numbers(owner, names, values)
-        lives.append(made)
-        announce(made.memory)
+        announce(_memory_of(lives, owner, names, values))
     return values
+
+
+cdef object _memory_of(list lives, dict owner, tuple names, list values):
+    """The array of these numbers, which all parameters of a group share."""
+    cdef Numbers made
+    for each in lives:
+        if type(each) is Numbers:
+            made = each
+            if made.owner is owner and made.names == names and made.memory.tolist() == values:
+                return made.memory
+    made = Numbers(owner, names, values)
+    lives.append(made)
+    return made.memory
 
 
 def begin():

@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.cpu.optim.rows cimport (
-    NUMBERS, SCALARS, Row, Rule, Settings, Task, free_row, formula_settings, has_kernel, lies_like, new_row, next_task,
+    NUMBERS, Row, Rule, Settings, Task, free_row, formula_settings, has_kernel, lies_like, new_row, next_task,
     note_step, read_scalar, run_row, scalar_of, take_announced, write_scalar)
 from cygrad._kernels.platform.thread_pool cimport enter
 from cygrad._kernels.tape.tape cimport tape_open
@@ -49,6 +49,8 @@ OPTIONS = {
 }
 OPTIONS = {name: ("lr", *(() if name == "Rprop" else ("weight_decay",)), *names) for name, names in OPTIONS.items()}
 cdef dict _kinds = {name: kind for kind, name in enumerate(OPTIONS)}
+cdef tuple _states = (2, 1, 2, 1, 2, 2, 3, 2)        # arrays of state of each kind; RMSprop's last two may be None
+cdef tuple _scalars = (1, 1, 1, 3, 2, 1, 1, 1)
 
 
 # ------------------------------------------------------------------------------- what all elements share
@@ -110,9 +112,11 @@ cdef bint _enter(Rule* rule, str name, list scalars, bint maximize, bint decoupl
     """Fill in a rule; return False if the scalars are of other kinds than floats in memory."""
     cdef int i
     memset(rule, 0, sizeof(Rule))
+    if len(scalars) != _scalars[_kinds[name]]:
+        raise ValueError(f"{name}: {len(scalars)} scalars")
     rule.kind, rule.sign, rule.decoupled, rule.settle = _kinds[name], -1 if maximize else 1, decoupled, _settle
     for i in range(len(scalars)):
-        if i == SCALARS or not is_on_cpu(scalars[i]):
+        if not is_on_cpu(scalars[i]):
             return False
         rule.scalars[i] = scalar_of(scalars[i])
         if rule.scalars[i].at == NULL:
@@ -164,6 +168,9 @@ def step(str name, cnp.ndarray param, cnp.ndarray grad, list state, list options
     cdef Task* task
     if not has_kernel(param) or not lies_like(grad, param) or not cnp.PyArray_ISWRITEABLE(param):
         return False
+    needed = state[:1] if name == "RMSprop" else state
+    if len(state) != _states[_kinds[name]] or any([each is None for each in needed]):
+        raise ValueError(f"{name}: state of other arrays")
     for array in (grad, *state):
         if array is None:
             continue
