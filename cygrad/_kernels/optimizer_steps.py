@@ -1,10 +1,16 @@
 """Optimizer steps on arrays in memory and on GPUs; the arguments are those of `optim.pyx`."""
 
+import numpy as np
+
+import cygrad._kernels.cpu.optim.formulas as formulas
 import cygrad._kernels.cpu.optim.optim as optim
 from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta, is_sparse
+from cygrad._kernels.tape.tape import refuse_step
 
 count_steps = optim.count_steps  # for arrays in memory
 any_complex = optim.any_complex  # for all arrays
+shared_numbers = formulas.shared_numbers
+FORMULA_OPTIONS = formulas.OPTIONS
 
 
 def any_sparse(grads):
@@ -67,3 +73,16 @@ def formula_step(name, rows):
     from cygrad._kernels.gpu.optim import optim as on_gpus  # needed only for GPUs
 
     on_gpus.formula_step(name, rows)
+
+
+def formula_in_place(param, grad, state, arguments):
+    """One step of `formulas.step` on arrays in memory; return False, with nothing done, for arrays of other kinds.
+
+    `arguments()` returns the further ones: they are made when nothing but this step can take them.
+    """
+    if all(array is None or type(array) is np.ndarray for array in (param, grad, *state)):
+        name, *others = arguments()
+        if formulas.step(name, param, grad, state, *others):
+            return True
+    refuse_step("runs in NumPy", "Optimizer.step")
+    return False

@@ -11,6 +11,7 @@ import abc
 import dis
 import functools
 import types
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from cygrad._core.runtime.settings import _Switches
 from cygrad._core.types.device import default_device, defaults
 from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
+from cygrad._ops.random.source import Source
 from cygrad.compiler._watching import Reason, Watch, impurity, is_of_numpy, is_ours
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
@@ -46,15 +48,16 @@ class Survey:
         objects: list[tuple[str, Any]],
         watch: Watch,
         left_out: frozenset[int],
-        live: dict[int, set],
     ) -> None:
         self.guard = Guard()
         self.reasons: list[Reason] = []
         self.seen: dict[int, Any] = {}
         self.tensors: dict[int, Tensor] = {}
-        self._watch, self._left_out, self._live = watch, left_out, live
+        self._watch, self._left_out = watch, left_out
         self._names = watch.names
         self._open: deque[tuple[str, Any]] = deque()
+        self._reached_twice: set[int] = set()
+        self._groups: dict[int, list[Any]] = {}  # the list that holds each group of an optimizer
         self._named: dict[int, tuple[str, dict[str, Any], set[str]]] = {}
         self._analysed: set[tuple[int, int]] = set()
         self._site: tuple[str, int] | None = None
@@ -80,9 +83,13 @@ class Survey:
     # -- the walk --
 
     def _follow(self, text: str, value: Any) -> None:
-        if type(value) not in _LEAVES and id(value) not in self.seen:
-            self.seen[id(value)] = value
-            self._open.append((text, value))
+        if type(value) in _LEAVES:
+            return
+        if id(value) in self.seen:
+            self._reached_twice.add(id(value))
+            return
+        self.seen[id(value)] = value
+        self._open.append((text, value))
 
     def _drain(self) -> None:
         while self._open:
@@ -114,6 +121,8 @@ class Survey:
             self._follow(f"{text}.__self__" if text else "self", value.__self__)
         elif kind is types.CellType:
             self._visit_cell(text, value)
+        elif isinstance(value, Source):  # a generator: the program looks after what it draws from
+            self._visit_type_of(value)
         elif kind in _VISITS:
             _VISITS[kind](self, text, value)
         elif isinstance(value, np.ndarray):
@@ -200,11 +209,26 @@ class Survey:
             self._refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which cannot be compared")
             return
         self._visit_type_of(value)
+        if isinstance(value, optimizers.Optimizer) and type(value.param_groups) is list:
+            self._groups.update((id(group), value.param_groups) for group in value.param_groups)
         attributes = _dictionary_of(value)
         if attributes is not None:
             self.guard.instance(text, value)
             self._visit_attributes(text, attributes, type(value))
         self._visit_slots(text, value)
+
+    def release(self, values: list[tuple[dict[str, Any], str]]) -> None:
+        """Leave out of the guard what replays read anew, if nothing but an optimizer's step reads it.
+
+        `values` are entries of dictionaries. The user's functions reach the groups of an optimizer by its attribute or
+        by another way to them, which was then found.
+        """
+        if self._watch.reads_groups:
+            return
+        for owner, key in values:
+            holder = self._groups.get(id(owner))
+            if holder is not None and self._reached_twice.isdisjoint((id(owner), id(holder))):
+                self.guard.release(owner, key)
 
     def _visit_attributes(self, text: str, attributes: dict[str, Any], kind: type) -> None:
         whole = _is_ours(kind.__module__) and kind is not Tensor
@@ -232,14 +256,12 @@ class Survey:
 
     def _visit_container(self, text: str, value: Any) -> None:
         if isinstance(value, dict):
-            live = self._live.get(id(value), set())
-            self.guard.whole(text, value, live)
+            self.guard.whole(text, value)
             if isinstance(value, OrderedDict):
                 self.guard.asked(text, functools.partial(_compare_order, text, value, list(value)))
             for key, item in value.items():
                 self._follow(f"a key of {text}", key)
-                if key not in live:
-                    self._follow(f"{text}[{key!r}]" if type(key) in _LEAVES else f"an item of {text}", item)
+                self._follow(f"{text}[{key!r}]" if type(key) in _LEAVES else f"an item of {text}", item)
             self._follow(f"{text}.default_factory", getattr(value, "default_factory", None))
             return
         if isinstance(value, list):
@@ -395,12 +417,19 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
         survey._follow(text, part)
 
 
+def _visit_reference(survey: Survey, text: str, value: Any) -> None:
+    """A weak reference, as schedules leave in optimizers: to an object that guards see otherwise."""
+    if id(value()) not in survey.seen:
+        survey._refuse(f"`{text}` is a weak reference, whose object may end")
+
+
 def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
     pass
 
 
 _VISITS: dict[type, Callable[[Survey, str, Any], None]] = {
     functools.partial: _visit_partial,
+    weakref.ReferenceType: _visit_reference,
     type(vars(abc.ABC)["_abc_impl"]): _visit_registry,
     property: _visit_wrapped,
     staticmethod: _visit_wrapped,

@@ -173,7 +173,7 @@ class Step:
             self.captures = 0
             self._rest(self._changing_state(kind))
             return self._run(args, kwargs)
-        survey, signature = self._surveyed(kind, args, kwargs, frozenset(), {})
+        survey, signature = self._surveyed(kind, args, kwargs, frozenset())
         if survey.reasons:
             if not kind.is_seen_twice:  # the first call may have made something that later ones use
                 kind.is_seen_twice = True
@@ -195,6 +195,7 @@ class Step:
             kind.begin_again(reasons)
             kind.watch = watch if not watch.reasons and not kind.is_left else None
         else:
+            survey.release(made.live)
             kind.watch, kind.survey, kind.program, kind.value = watch, survey, made, after
             return value
         self._break_off(kind)
@@ -204,11 +205,8 @@ class Step:
         """The third call: do it both ways."""
         program, before = kind.program, kind.value
         assert kind.watch is not None and before is not None
-        live: dict[int, set[Any]] = {}
-        for owner, name in getattr(program, "live", ()):
-            live.setdefault(id(owner), set()).add(name)
         left_out = frozenset(map(id, program.externals))
-        survey, signature = self._surveyed(kind, args, kwargs, left_out, live)
+        survey, signature = self._surveyed(kind, args, kwargs, left_out)
         if survey.reasons:
             kind.leave(survey.reasons)
             self._break_off(kind)
@@ -225,6 +223,7 @@ class Step:
             kind.begin_again(reasons)
             self._break_off(kind)
             return value
+        survey.release(program.live)
         signature.release()
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:
@@ -234,15 +233,13 @@ class Step:
         kind.tries, kind.reasons = 0, []
         return value
 
-    def _surveyed(
-        self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int], live: dict[int, set[Any]]
-    ) -> tuple[Survey, Signature]:
+    def _surveyed(self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int]) -> tuple[Survey, Signature]:
         assert kind.watch is not None
         objects = Signature(args, kwargs, lambda tensor: False).objects
         try:
-            survey = Survey(self.function, objects, kind.watch, left_out, live)
+            survey = Survey(self.function, objects, kind.watch, left_out)
         except Exception as error:  # of an object that cannot be looked at
-            survey = Survey(None, [], Watch(), frozenset(), {})
+            survey = Survey(None, [], Watch(), frozenset())
             survey.reasons.append(Reason(f"its state cannot be followed: {type(error).__name__}: {error}"))
         return survey, Signature(args, kwargs, lambda tensor: id(tensor) in survey.tensors)
 

@@ -48,7 +48,9 @@ _CHANGING = {
     "_core/runtime/threads.py": ("set_num_threads", "set_num_interop_threads"),
     "_core/tensor/tensor_str.py": None,
     "_core/types/dtypes.pyx": ("set_default_dtype",),
-    "_ops/random/generator.py": ("clone_state", "get_state", "manual_seed", "seed", "set_offset", "set_state"),
+    "_ops/random/generator.py": (
+        *("clone_state", "get_offset", "get_state", "initial_seed", "manual_seed", "seed", "set_offset", "set_state"),
+    ),
     "autograd/anomaly_mode.py": ("set_anomaly_enabled",),
     "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
 }
@@ -78,6 +80,10 @@ _CHANGING_NUMPY = frozenset(
 _DYNAMIC = frozenset(
     "getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split()
 )
+
+# Names by which programs reach the groups of an optimizer, and functions of the package that hand on what these hold.
+_GROUPS = frozenset(("param_groups", "__getstate__", "state_dict"))
+_READING_GROUPS = frozenset(("optim/optimizer.py", name) for name in ("__getstate__", "__repr__", "state_dict"))
 
 
 class Reason(NamedTuple):
@@ -167,9 +173,15 @@ class Watch:
         self.names: set[str] = set()
         self.own_names: set[str] = set()  # that the package's functions use
         self.is_dynamic = False  # attributes are also used by names that are computed
+        self._has_read_groups = False
         self.reasons: list[Reason] = []
         self._known: set[int] = set()
         self._kept: list[Any] = []  # so that an address stands for one object
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether something that ran may have read the options of an optimizer's groups, besides its step."""
+        return self._has_read_groups or self.is_dynamic or not _GROUPS.isdisjoint(self.names)
 
     def covers(self, other: Watch) -> bool:
         """Whether all functions that ran in another call ran in this one, too."""
@@ -222,6 +234,9 @@ class Watch:
             return
         self.own_names.update(code.co_names)
         place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
+        is_schedule = place.startswith("optim/lr_scheduler/") and code.co_name != "noted"
+        if is_schedule or (place, code.co_name) in _READING_GROUPS:
+            self._has_read_groups = True
         changing = _CHANGING.get(place, ())
         if not place.startswith(_KEEPING_NOTHING) or changing is None or code.co_name in changing:
             self.note(f"`{code.co_qualname}` of cygrad is called, which keeps or tells more than tensors", "", frame)

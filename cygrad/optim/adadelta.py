@@ -84,6 +84,3 @@ class Adadelta(FormulaOptimizer):
         moved *= rho
         moved += (1 - rho) * update * update
         p -= o["lr"] * update
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        return o["rho"], 1 - o["rho"], o["eps"], o["lr"]

@@ -106,6 +106,3 @@ class Adagrad(FormulaOptimizer):
         total = state["sum"]
         total += g * g
         p -= o["lr"] / (1 + (t - 1) * o["lr_decay"]) * g / (xp.sqrt(total) + o["eps"])
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        return o["lr"] / (1 + (t - 1) * o["lr_decay"]), o["eps"]

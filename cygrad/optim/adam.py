@@ -8,6 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, with_gradients
+from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import adam_step, any_complex, any_sparse, count_steps
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (
@@ -182,7 +183,6 @@ def _begin(state: dict[str, Tensor], param: Tensor, group: dict[str, Any]) -> No
 def _step_compiled(
     params: list[Tensor], grads: list[Any], states: list[dict[str, Tensor]], group: dict[str, Any]
 ) -> None:
-    beta1, beta2 = group["betas"]
     amsgrad = group["amsgrad"]
 
     def arrays(name: str) -> list[Any]:
@@ -196,6 +196,7 @@ def _step_compiled(
     if any_complex(values):
         for each in (values, grads, averages, squares, largest or []):
             each[:] = map(as_real, each)
+    numbers = numbers_of(group, *(("betas",) if counted else ("lr", "betas")), "eps", "weight_decay")
     adam_step(
         values,
         grads,
@@ -203,11 +204,8 @@ def _step_compiled(
         squares,
         largest,
         steps,
-        rate_of(group) if counted else float(group["lr"]),
-        float(beta1),
-        float(beta2),
-        group["eps"],
-        group["weight_decay"],
+        *((rate_of(group),) if counted else ()),
+        *numbers,
         amsgrad,
         group["maximize"],
         group["decoupled_weight_decay"],

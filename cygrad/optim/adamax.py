@@ -79,7 +79,3 @@ class Adamax(FormulaOptimizer):
         mean += (1 - beta1) * (g - mean)
         largest[...] = xp.maximum(beta2 * largest, xp.abs(g) + o["eps"])
         p -= o["lr"] / (1 - beta1**t) * mean / largest
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        beta1, beta2 = o["betas"]
-        return 1 - beta1, beta2, o["eps"], o["lr"] / (1 - beta1**t)

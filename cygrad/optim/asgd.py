@@ -43,6 +43,7 @@ class ASGD(FormulaOptimizer):
     """
 
     _of_elements = ("ax",)
+    _of_scalars = ("step", "eta", "mu")
 
     def __init__(
         self,
@@ -91,9 +92,3 @@ class ASGD(FormulaOptimizer):
         average += mu * (p - average)
         state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
         state["mu"][...] = 1 / (max(1, t - o["t0"]) if isinstance(t, float) else xp.maximum(1, t - o["t0"]))
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        eta, mu, lr = float(state["eta"].item()), float(state["mu"].item()), o["lr"]
-        state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
-        state["mu"][...] = 1 / max(1, t - o["t0"])
-        return 1 - o["lambd"] * eta, eta, mu

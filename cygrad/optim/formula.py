@@ -9,8 +9,9 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.internals import array_of, arrays_for_update
-from cygrad._kernels.optimizer_steps import any_sparse, formula_step
+from cygrad._core.graph.internals import array_of, arrays_for_update, memory_of
+from cygrad._core.replay.numbers import numbers_of
+from cygrad._kernels.optimizer_steps import FORMULA_OPTIONS, any_sparse, formula_in_place, formula_step, shared_numbers
 from cygrad.optim.optimizer import (
     Optimizer,
     _count_on_gpu,
@@ -33,7 +34,9 @@ class FormulaOptimizer(Optimizer):
     """
 
     _counts_in_tensors = True
-    _of_elements: ClassVar[tuple[str, ...] | None] = None  # names of elementwise state, if there is a GPU form
+    # Names of the elementwise state, and of numbers besides, if there is a form in C and for GPUs.
+    _of_elements: ClassVar[tuple[str, ...] | None] = None
+    _of_scalars: ClassVar[tuple[str, ...]] = ("step",)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient."""
@@ -45,7 +48,7 @@ class FormulaOptimizer(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
-                if any_sparse((array_of(param.grad),)):
+                if any_sparse((memory_of(param.grad),)):
                     self._step_sparse(param, group)
                     continue
                 state = self.state[param]
@@ -81,33 +84,40 @@ class FormulaOptimizer(Optimizer):
         """
         raise NotImplementedError
 
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        """Return the scalars of step `t` for the GPU form of the formula; `state` is the CPU's part of the state."""
-        raise NotImplementedError
-
     def _owner(self) -> type:
         """Return the class that defines the formula, since a subclass may override it."""
         return next(owner for owner in type(self).__mro__ if "_change" in vars(owner))
 
+    def _parts(self, state: dict[str, Any], group: dict[str, Any]) -> list[Any] | None:
+        """Return the elementwise state for the form in C and the GPU's, or None if there is no such form."""
+        names = vars(self._owner()).get("_of_elements")
+        return None if names is None else [state[name] for name in names]
+
     def _goes_along(self, rows: list[Any], param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
         """Add the update to `rows`, which one launch on a GPU performs together; return False if that is impossible."""
-        names = vars(self._owner()).get("_of_elements")
-        if names is None or not param.is_cuda or group.get("capturable"):
+        if not param.is_cuda or group.get("capturable") or "_of_elements" not in vars(self._owner()):
             return False
-        if param.grad is None or not isinstance(rate := rate_of(group), float):
+        if param.grad is None or not isinstance(rate_of(group), float):
             return False
         p, *arrays = arrays_for_update([param, *state.values()])
-        values, o = dict(zip(state, arrays)), {**group, "lr": rate}
-        values["step"] += 1
-        decay, is_apart = o.get("weight_decay", 0), o.get("decoupled_weight_decay", False)
-        shared = -1 if o["maximize"] else 1, 0 if is_apart else decay, 1 - rate * decay if is_apart else 1
-        numbers = *shared, *self._numbers(values, o, float(values["step"].item()))
-        rows.append((p, array_of(param.grad), [values.get(name) for name in names], numbers))
+        values = dict(zip(state, arrays))
+        numbers = shared_numbers(*self._arguments(values, group))
+        rows.append((p, array_of(param.grad), self._parts(values, group), numbers))
         return True
+
+    def _arguments(self, values: dict[str, Any], group: dict[str, Any]) -> tuple[Any, ...]:
+        """Return what determines the numbers that all elements share: name, options, scalars of the state, flags."""
+        name = self._owner().__name__
+        options = numbers_of(group, *FORMULA_OPTIONS[name])
+        scalars = [values[scalar] for scalar in self._of_scalars]
+        return name, options, scalars, bool(group["maximize"]), bool(group.get("decoupled_weight_decay", False))
 
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]
-        grad = as_real(array_of(param.grad))
+        grad, values = as_real(array_of(param.grad)), dict(zip(state, arrays))
+        parts = self._parts(values, group)
+        if parts is not None and formula_in_place(p, grad, parts, lambda: self._arguments(values, group)):
+            return
         wide = [wide_array(a) for a in (p, grad, *arrays)]
         with np.errstate(all="ignore"):  # infinities and NaN pass silently, as in all ops
             self._advance(np, wide[0], wide[1], dict(zip(state, wide[2:])), {**group, "lr": rate_of(group)})

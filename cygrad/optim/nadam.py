@@ -47,6 +47,7 @@ class NAdam(FormulaOptimizer):
     """
 
     _of_elements = ("exp_avg", "exp_avg_sq")
+    _of_scalars = ("step", "mu_product")
 
     def __init__(
         self,
@@ -100,11 +101,3 @@ class NAdam(FormulaOptimizer):
         root = xp.sqrt(square / (1 - beta2**t)) + o["eps"]
         ahead = next_mu / (1 - done * next_mu) * mean + (1 - mu) / (1 - done) * g
         p -= o["lr"] * ahead / root
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        (beta1, beta2), product = o["betas"], state["mu_product"]
-        mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (s * o["momentum_decay"])) for s in (t, t + 1))
-        product *= mu
-        done = float(product.item())
-        ahead = o["lr"] * next_mu / (1 - done * next_mu), o["lr"] * (1 - mu) / (1 - done)
-        return 1 - beta1, beta2, 1 - beta2, 1 - beta2**t, o["eps"], *ahead

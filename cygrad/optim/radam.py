@@ -101,11 +101,3 @@ class RAdam(FormulaOptimizer):
         elif length > 5:
             update = update * ((rectified * left) ** 0.5 / (xp.sqrt(square) + o["eps"]))
         p -= update
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        beta1, beta2 = o["betas"]
-        left, limit = 1 - beta2**t, 2 / (1 - beta2) - 1
-        length, root = limit - 2 * t * beta2**t / left, -1.0
-        if length > 5:
-            root = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length) * left) ** 0.5
-        return 1 - beta1, beta2, 1 - beta2, o["lr"] / (1 - beta1**t), root, o["eps"]

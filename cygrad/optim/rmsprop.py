@@ -101,5 +101,8 @@ class RMSprop(FormulaOptimizer):
             update = buffer
         p -= o["lr"] * update
 
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        return o["alpha"], 1 - o["alpha"], o["eps"], o["momentum"], o["lr"]
+    def _parts(self, state: dict[str, Any], group: dict[str, Any]) -> list[Any] | None:
+        if self._owner() is not RMSprop:
+            return None
+        buffer = state["momentum_buffer"] if group["momentum"] > 0 else None
+        return [state["square_avg"], buffer, state["grad_avg"] if group["centered"] else None]

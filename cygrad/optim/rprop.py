@@ -84,6 +84,3 @@ class Rprop(FormulaOptimizer):
         g = xp.where(turn < 0, xp.zeros_like(g), g)
         p -= xp.sign(g) * size
         before[...] = g
-
-    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        return *o["etas"], *o["step_sizes"]

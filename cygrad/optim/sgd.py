@@ -8,6 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_gradients
+from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import any_sparse, sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,
@@ -122,17 +123,9 @@ class SGD(Optimizer):
             buffers = [self.state[p].get("momentum_buffer") for p in params]
             old = iter(arrays_for_update([b for b in buffers if b is not None]))
             arrays = [None if b is None else next(old) for b in buffers]
-        sgd_step(
-            arrays_for_update(params),
-            grads,
-            arrays,
-            float(group["lr"]),
-            group["momentum"],
-            group["dampening"],
-            float(group["weight_decay"]),
-            group["nesterov"],
-            group["maximize"],
-        )
+        values = arrays_for_update(params)
+        numbers = numbers_of(group, "lr", "momentum", "dampening", "weight_decay")
+        sgd_step(values, grads, arrays, *numbers, group["nesterov"], group["maximize"])
         for param, buffer, array in zip(params, buffers, arrays):
             if buffer is None:  # the first step creates the buffer
                 self.state[param]["momentum_buffer"] = tensor_of(array)

@@ -47,7 +47,7 @@ def test_without_a_kind_of_check(kind, tmp_path, monkeypatch):
 
 def test_all_kinds_of_checks_are_tried():
     methods = {name for name in vars(state.Guard) if not name.startswith("__")}
-    assert methods - {"holds", "why", "where", "described", "failed"} == set(KINDS) == set(SEEN_BY)
+    assert methods - {"holds", "why", "where", "described", "failed", "release"} == set(KINDS) == set(SEEN_BY)
 
 
 def never_seen(case, tmp_path):

@@ -14,13 +14,16 @@ from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, VersionCounter, version_of
 from cygrad._core.replay.program cimport (
     AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
+from cygrad._core.replay.numbers cimport Numbers
 from cygrad._core.runtime.thread_state cimport thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, Block, Entry, Tape, Touch
 from cygrad._kernels.tape.programs cimport Launches
 
+from cygrad._core.replay import numbers
 from cygrad._core.replay.program import Refusal, Unfit, is_plain_state
 from cygrad._kernels.cpu.base.arrays import drop_spares
+from cygrad._kernels.cpu.random.twister import take_streams
 
 cnp.import_array()
 
@@ -98,14 +101,17 @@ def capture(call, list arguments not None, flatten):
         tape.open([span_of((<Tensor>t).array) for t in arguments], ranges)
     except RuntimeError:
         return call(), Refusal("another capture is open", None, None)
+    take_streams()
+    numbers.begin()
     try:
         value = call()
     finally:
         tape.close()
+        found = numbers.end()
     if tape.reason is not None:
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
     try:
-        return value, made_program(tape, arguments, flatten(value), before, ranges)
+        return value, made_program(tape, arguments, flatten(value), before, ranges, found)
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -132,9 +138,9 @@ def unfit_arguments(list arguments):
 # --------------------------------------------------------------------------------------- making a program
 
 
-cdef Program made_program(Tape tape, list arguments, list leaves, dict before, list ranges):
+cdef Program made_program(Tape tape, list arguments, list leaves, dict before, list ranges, list found):
     """A program of what a tape holds; raises Unfit. `before` holds what was seen of each tensor, by id; `ranges` are the
-    external ranges of the tape."""
+    external ranges of the tape, `found` what it reads anew."""
     cdef Program program = Program.__new__(Program)
     cdef dict touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = []
@@ -142,6 +148,8 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
     program.modes, program.default = thread_state().modes, default_dtype()
     program.guards = [Argument(t) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
+    program.lives, program.streams = checked_lives(found, before), take_streams()
+    check_streams(program.lives, program.streams)
     enter_changes(program, tape, before, ranges, touched, kept)
     enter_results(program, tape, arguments, leaves, before, kept)
     check_leftovers(program, leaves, before)
@@ -158,6 +166,26 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
     return program
+
+
+cdef list checked_lives(list found, dict before):
+    """What the step reads anew; raises Unfit if it computed a number itself, since a replay reads them first."""
+    cdef Seen seen
+    for each in found:
+        for t in (<Numbers>each).tensors if isinstance(each, Numbers) else ():
+            seen = before.get(id(t))
+            if seen is None or version_of(<Tensor>t) != seen.version:
+                raise Unfit("a tensor with a number of an optimizer is changed by the step")
+    return found
+
+
+cdef int check_streams(list lives, list streams) except -1:
+    """Raise unless each stream that loops draw from is followed."""
+    followed = [id(each.stream) for each in lives if not isinstance(each, Numbers)]
+    for stream in streams:
+        if id(stream) not in followed:
+            raise Unfit("random numbers are drawn from a stream of an unknown generator")
+    return 0
 
 
 cdef dict touched_extents(Tape tape):

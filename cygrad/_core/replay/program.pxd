@@ -68,6 +68,8 @@ cdef class Program:
     cdef list results           # of Result
     cdef list grads             # (External, Result, or None to clear it)
     cdef list counts            # (VersionCounter, by how much, op name, code, instruction offset)
+    cdef list lives             # of Live
+    cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold the memory of the external slots
     cdef list sizes             # of each slot of fresh memory, in bytes; 0: of one tensor, which has it all
     cdef list changes           # of each external slot: whether the step writes to it

@@ -10,6 +10,8 @@ The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds wh
                 to it), or any (the step replaces it without reading it)
     results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
                 used up by the step's own backward pass gets that graph's node, as its eager twin has one
+    lives       numbers that optimizers keep in dictionaries are read again before each run, random numbers are drawn from
+                the stream that an eager step would draw from (numbers.pyx)
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
                 memory is used again only if nothing but the parameter refers to the tensor and its array
 
@@ -34,6 +36,7 @@ from cygrad._core.engine.run cimport is_looking_for_anomalies
 from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.opdef cimport asks_nobody
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
+from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.runtime.thread_state cimport FORWARD, ThreadState, thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
@@ -278,7 +281,13 @@ cdef class Program:
         for e, made in self.grads:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
+        texts += [f"reads anew: {n}" for n in dict.fromkeys(map(str, self.lives))]
         return texts
+
+    @property
+    def live(self):
+        """(dictionary, key) of each value that a replay reads anew."""
+        return [((<Numbers>n).owner, key) for n in self.lives if isinstance(n, Numbers) for key in (<Numbers>n).keys]
 
     def why_missed(self):
         """The guard that failed in the last replay, or None."""
@@ -334,6 +343,9 @@ cdef class Program:
                     return "an argument shares memory with a tensor that the step uses"
         for i in range(n):
             self.launches.set_base(<int>i, data_of(arguments[i]) + (<Argument>self.guards[i]).low)
+        for i in range(len(self.lives)):
+            if not (<Live>self.lives[i]).refresh():
+                return "a number that decides what is done was changed, or what random numbers are drawn from"
         if not self.launches.may_run():
             return "a value is out of bounds"
         return NULL
@@ -342,7 +354,7 @@ cdef class Program:
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
         cdef Result r
         cdef External e
-        cdef list found = [], shared = [None] * len(self.sizes), grads = []
+        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None
         cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
@@ -358,10 +370,20 @@ cdef class Program:
                 found.append((<External>self.outside[r.index]).tensor)
             else:
                 found.append(found[r.index])
-        failure = self.launches.run()
+        if self.launches.may_fail() and self.lives:
+            states = [(<Live>each).saved() for each in self.lives]
+        failure = "was interrupted"
+        try:
+            failure = self.launches.run()
+        finally:
+            if failure is not None and states is not None:
+                for each, state in zip(self.lives, states):
+                    (<Live>each).restore(state)
         if failure is not None:
             self.missed = failure
             return None
+        for i in range(len(self.lives)):
+            (<Live>self.lives[i]).done()
         for change in self.counts:
             counter = <VersionCounter>change[0]
             counter.version += <long long>change[1]
@@ -415,9 +437,12 @@ cdef class Program:
             if self.changes[i]:
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, data_of_array(shadows[i]))
         self.launches.poison()
+        states = [(<Live>each).saved() for each in self.lives]
         try:
             failure = self.launches.run()
         finally:
+            for each, state in zip(self.lives, states):
+                (<Live>each).restore(state)
             for i in range(self.n_ranges):
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, <char*>self.lows[i])
         value = call()

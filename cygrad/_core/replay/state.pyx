@@ -237,11 +237,22 @@ cdef class Guard:
         self.n += 1
         return 0
 
-    def whole(self, str text, owner, live=()):
-        """All entries of a dictionary, in order; those with keys in `live` may have any value."""
+    def whole(self, str text, owner):
+        """All entries of a dictionary, in order."""
         cdef list pairs = list(dict.items(owner))       # as they are stored, whatever a subclass makes of them
-        self.add(WHOLE, text, owner, tuple([key for key, _ in pairs]),
-                 tuple([ANY if key in live else value for key, value in pairs]))
+        self.add(WHOLE, text, owner, tuple([key for key, _ in pairs]), tuple([value for _, value in pairs]))
+
+    def release(self, owner, key):
+        """Let one entry of a dictionary have any value from now on."""
+        cdef check_t* checks = <check_t*>self.checks
+        cdef Py_ssize_t i
+        cdef tuple keys
+        for i in range(self.n):
+            if checks[i].owner == <PyObject*>owner and checks[i].kind == WHOLE:
+                keys = <tuple><object>checks[i].keys
+                values = tuple([ANY if each == key else value for each, value in zip(keys, <tuple><object>checks[i].values)])
+                self.kept.append(values)
+                checks[i].values, checks[i].version = <PyObject*>values, 0
 
     def named(self, str text, owner, names):
         """Some entries of a dictionary, present or absent."""

@@ -10,7 +10,8 @@ MODULES = frozenset(
     "cygrad._kernels." + name
     for name in (
         "array_ops cpu.base.arrays cpu.base.elementwise cpu.base.matmul cpu.base.reduce cpu.base.ufunc "
-        "cpu.base.view_geometry cpu.nn.activations cpu.nn.softmax cpu.optim.optim"
+        "cpu.base.view_geometry cpu.nn.activations cpu.nn.softmax cpu.optim.formulas "
+        "cpu.optim.optim cpu.random.draw"
     ).split()
 )
 
@@ -48,7 +49,9 @@ CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
+        ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
+        ("_ops/random/dropout.py", "_dropped"),  # of those in `_ops/random/`, which may read values
     }
 )
 

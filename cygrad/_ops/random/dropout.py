@@ -18,7 +18,7 @@ from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import place_of
 from cygrad._ops.base.views import squeeze, unsqueeze
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.random.random import for_each_sample, in_memory_order, keep_mask
+from cygrad._ops.random.random import for_each_sample, in_memory_order, keep_mask, scaled_coins
 
 SELU_FLOOR = 1.7580993408473766  # -selu(-inf)
 
@@ -64,6 +64,8 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
     scale = number(factor if to_floor else wide(1) / wide(1 - p))
 
     def draw(shape):
+        if place is None and number in (np.float32, np.float64):
+            return scaled_coins(shape, 1 - p, scale)
         return as_array(keep_mask(shape, 1 - p, None, place) * scale)
 
     if place is None and not by_channel:

@@ -77,6 +77,12 @@ def keep_mask(shape, probability, generator, place=None):
     return kernels.keep_mask(numbers, shape, probability)
 
 
+def scaled_coins(shape, probability, scale):
+    """Return an array of `scale`, a float32 or float64, with this probability, and of 0 otherwise."""
+    kernels, numbers = source_of(None, "bernoulli")
+    return kernels.scaled_coins(numbers, shape, probability, scale)
+
+
 def for_each_sample(t, draw):
     """Return `t`, a drawn sample; under `vmap` draw for the samples of the batch with `draw(shape)`, if necessary."""
     if is_forward():

@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.cpu.random.draw import DRAWS, draw
+from cygrad._kernels.cpu.random.draw import DRAWS, draw, scaled
 from cygrad._kernels.cpu.random.random import spread
 from cygrad._kernels.cpu.random.twister import KINDS, are_weights, draw_alike, draw_each, draw_picks
 
@@ -111,6 +111,11 @@ def keep_mask(numbers, shape, probability):
             probability = np.broadcast_to(probability, shape)
         return _each(numbers, KINDS.CHANCES, probability)
     return draw(numbers, np.empty(shape, _SINGLE), DRAWS.COINS, probability) != 0
+
+
+def scaled_coins(numbers, shape, probability, scale):
+    """An array of `scale` with that probability, and of 0 otherwise."""
+    return scaled(draw(numbers, new_array(shape, _SINGLE.num), DRAWS.COINS, probability), scale)
 
 
 def _each(numbers, what, first, second=None):

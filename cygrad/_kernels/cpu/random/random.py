@@ -225,6 +225,11 @@ def keep_mask(numbers, shape, probability):
     return np.asarray(singles(numbers, shape) < probability)
 
 
+def scaled_coins(numbers, shape, probability, scale):
+    """An array of `scale` with that probability, and of 0 otherwise."""
+    return np.asarray(keep_mask(numbers, shape, probability) * scale)
+
+
 def running_weights(weights):
     """Cumulative sums of rows of weights in float64; None if a weight is negative or a sum is 0 or not finite."""
     weights = weights.astype(np.float64, copy=False)

@@ -16,3 +16,6 @@ cdef class Twister:
 
 # Fill an array and return True; or return False, having drawn nothing, if its type or layout needs `fill` (mersenne.py).
 cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1
+
+# A noted loop draws from a stream: a `Twister`, or NumPy's generator.
+cdef int note_stream(object numbers) except -1

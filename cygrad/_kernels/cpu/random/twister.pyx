@@ -6,7 +6,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 cimport numpy as cnp
 
-from cygrad._kernels.tape.tape cimport refuse_always
+from libc.string cimport memset
+
+from cygrad._kernels.tape.tape cimport WRITES, Tape, Word, current_tape, note, refuse_always, tape_open, word
 from cygrad._kernels.cpu.base.arrays cimport empty, is_plain
 from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
 
@@ -134,12 +136,12 @@ cdef bint _makes(int what, int type) noexcept:
 
 
 cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
-    refuse_always("draws random numbers")
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     cdef int kind = -1
     wish.type = _type_of(cnp.PyArray_TYPE(out))
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        refuse_always(_UNNOTED)
         return False
     if not _makes(what, wish.type):
         kind = _kind_of(cnp.PyArray_TYPE(out)) if what == INTEGERS or what == WORDS_BELOW else -1
@@ -153,11 +155,13 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
         wish.a, wish.b = a, b
         if what == NORMAL_NUMBERS and size >= PAIR_GROUP:
             wish.what = DENSE_NORMAL_NUMBERS
+    if tape_open:
+        note_draw(numbers, &wish, kind, cnp.PyArray_NBYTES(out))
     if size <= RELEASE_ABOVE:
-        _fill(numbers, &wish, kind)
+        _fill(&numbers.state, &numbers.lock, &wish, kind)
     else:
         with nogil:
-            _fill(numbers, &wish, kind)
+            _fill(&numbers.state, &numbers.lock, &wish, kind)
     return True
 
 
@@ -175,6 +179,7 @@ cdef int _kind_of(int typenum) noexcept:
 # The same for numbers that are made in one type only, and converted to that of the array.
 cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
     cdef int made = cnp.NPY_FLOAT if what == COINS else cnp.NPY_INT64
+    refuse_always(_UNNOTED)
     if not _makes(what, _type_of(made)) or cnp.PyArray_TYPE(out) > cnp.NPY_DOUBLE:
         return False
     cdef cnp.ndarray drawn = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), made)
@@ -183,32 +188,84 @@ cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, 
     return True
 
 
-cdef void _fill(Twister numbers, const twister_wish* wish, int kind) noexcept nogil:
-    cygrad_acquire(&numbers.lock)
+cdef void _fill(twister* state, cygrad_lock* lock, const twister_wish* wish, int kind) noexcept nogil:
+    cygrad_acquire(lock)
     if kind < 0:
-        twister_fill(&numbers.state, wish)
+        twister_fill(state, wish)
     else:
-        twister_fill_as(&numbers.state, wish, kind)
-    cygrad_release_lock(&numbers.lock)
+        twister_fill_as(state, wish, kind)
+    cygrad_release_lock(lock)
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+_UNNOTED = "draws random numbers of a type or layout that is converted"
+cdef list _streams = []             # those that were drawn from while the tape was open
+
+
+cdef int note_stream(object numbers) except -1:
+    cdef Tape tape = current_tape()
+    if tape is not None and tape.depth:     # the state of its stream could not be restored
+        refuse_always("draws random numbers within a kernel that is noted as a call")
+    if numbers not in _streams:
+        _streams.append(numbers)
+    return 0
+
+
+def take_streams():
+    """Return the streams that noted loops draw from, which must live as long as these, and forget them."""
+    global _streams
+    found = _streams
+    _streams = []
+    return found
+
+
+cdef struct DrawCall:
+    twister* state
+    cygrad_lock* lock
+    twister_wish wish
+    int kind
+
+
+cdef void _replay_draw(void* context) noexcept nogil:
+    cdef DrawCall* call = <DrawCall*>context
+    _fill(call.state, call.lock, &call.wish, call.kind)
+
+
+cdef int note_draw(Twister numbers, const twister_wish* wish, int kind, Py_ssize_t nbytes) except -1:
+    cdef DrawCall call
+    cdef Word w
+    memset(&call, 0, sizeof(call))
+    call.state, call.lock, call.kind = &numbers.state, &numbers.lock, kind
+    call.wish.what, call.wish.type, call.wish.out, call.wish.size = wish.what, wish.type, wish.out, wish.size
+    if wish.type == OF_WHOLES:
+        call.wish.low, call.wish.span = wish.low, wish.span
+    else:
+        call.wish.a, call.wish.b = wish.a, wish.b
+    w = word(&call, &call.wish.out, WRITES, 0, nbytes)
+    note_stream(numbers)
+    note(_replay_draw, "draw", &call, sizeof(call), &w, 1)
+    return 0
 
 
 def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, double a, double b):
     """Fill a dense array of floats or doubles by the formula of `what` for tensors of any layout and size."""
-    refuse_always("draws random numbers")
     cdef twister_wish wish
     wish.type, wish.what, wish.size, wish.out = (
         _type_of(cnp.PyArray_TYPE(out)), what, cnp.PyArray_SIZE(out), cnp.PyArray_DATA(out))
     wish.a, wish.b = a, b
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or not _makes(what, wish.type):
         raise TypeError("expected a dense array of a type that the generator makes")
+    if tape_open:
+        note_draw(numbers, &wish, -1, cnp.PyArray_NBYTES(out))
     with nogil:
-        _fill(numbers, &wish, -1)
+        _fill(&numbers.state, &numbers.lock, &wish, -1)
     return out
 
 
 def lie_between(cnp.ndarray array not None, double low, double high):
     """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
-    refuse_always("draws random numbers")
+    refuse_always("reads probabilities, to check them")
     cdef int type = _type_of(cnp.PyArray_TYPE(array))
     if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
         return None
@@ -227,7 +284,7 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
 
     `what` is one of the kinds of parameters in `KINDS`; for chances the result is an array of bool.
     """
-    refuse_always("draws random numbers")
+    refuse_always("draws random numbers with a parameter for each")
     cdef int typenum = cnp.PyArray_TYPE(first)
     cdef bint is_float = typenum == cnp.NPY_FLOAT
     cdef Py_ssize_t size = cnp.PyArray_SIZE(first)
@@ -281,7 +338,7 @@ def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_
     The weights have been checked by the caller. None, and nothing is drawn, if they are not a dense matrix of floats or
     doubles with at least one column.
     """
-    refuse_always("draws random numbers")
+    refuse_always("draws indices by weights")
     if not _is_matrix(weights) or cnp.PyArray_DIM(weights, 1) < 1 or count < 0:
         return None
     cdef cnp.npy_intp[2] shape

@@ -134,7 +134,7 @@ extern "C" __global__ void %s(const whole* tensors, const whole* parts, double s
 }
 """
 # The other optimizers: the update of x and the state for the gradient d. c0 to c6 are values shared by all elements
-# (`_numbers` of the classes in `optim`).
+# (`shared_numbers` in cpu/optim/formulas.pyx).
 _TEXTS = {
     "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
         W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
