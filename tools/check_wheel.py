@@ -104,7 +104,10 @@ def check_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         places = [os.fsencode(CHECKOUT), os.fsencode(Path(sys.base_prefix, "lib"))]
         tied = [info.filename for info in archive.infolist() if any(place in archive.read(info) for place in places)]
+        stub = b"compiler_rt.fmv.x86"  # Zig's answer that the processor has no vectors; see manylinux_wheel.py
+        slow = [info.filename for info in archive.infolist() if stub in archive.read(info)]
     check(not tied, f"paths of this machine stand in {tied}")
+    check(not slow, f"{slow} would use no vectors but those that every processor has")
     print(f"{wheel.name}: {size:.2f} MB, installed {installed:.2f} MB")
 
 

