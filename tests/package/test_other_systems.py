@@ -21,8 +21,8 @@ LACKING = """
 
 
 @pytest.fixture
-def elsewhere(monkeypatch):
-    """Another system: `os` without what it lacks."""
+def elsewhere(monkeypatch, tmp_path):
+    """Another system: `os` without what it lacks. pytest makes its directory before, with some of these functions."""
     for name in LACKING:
         monkeypatch.delattr(os, name, raising=False)
 

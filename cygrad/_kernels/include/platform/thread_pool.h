@@ -82,7 +82,7 @@ static void work_off(int own)
 /* Whether there is work other than number `done`. */
 static int is_open(unsigned done)
 {
-    return cygrad_load(&crew.door) & OPEN && cygrad_peek(&crew.work) != done;
+    return cygrad_load(&crew.door) & OPEN && (unsigned)cygrad_peek(&crew.work) != done;
 }
 
 static void wait_for_work(unsigned done)
