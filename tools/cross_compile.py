@@ -32,6 +32,7 @@ import zig
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "headers"
 INTO = zig.CHECKOUT / "build" / "cross"
 VERSION = f"{sys.version_info.major}{sys.version_info.minor}"
+DECLARATION = r"\bPyAPI_(FUNC|DATA)\s*\((?:[^()]|\([^()]*\))*\)[\s*]*(?:_Py_NO_RETURN\s+)?(\w+)"
 MACHINE = {"windows-amd64": "i386:x86-64"}  # what dlltool calls it
 
 
@@ -92,7 +93,7 @@ def declared_names(headers):
     """Yield (name, whether it is a variable) of what Python's headers declare."""
     for header in sorted(headers.rglob("*.h")):
         text = header.read_text(encoding="utf-8", errors="replace")
-        for kind, name in re.findall(r"\bPyAPI_(FUNC|DATA)\s*\((?:[^()]|\([^()]*\))*\)\s*\**\s*(\w+)", text):
+        for kind, name in re.findall(DECLARATION, text):
             yield name, kind == "DATA"
 
 
