@@ -30,6 +30,7 @@ def test_here(tmp_path):
     assert (run.returncode, run.stdout) == (0, "0 failed\n")
 
 
+@pytest.mark.slow  # Wine makes its directories
 def test_for_windows(tmp_path):
     compiler = shutil.which("x86_64-w64-mingw32-gcc") or shutil.which("x86_64-w64-mingw32-gcc-win32")
     if compiler is None:
