@@ -6,9 +6,7 @@ import peft
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
-config = LlamaConfig(
-    vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64
-)
+config = LlamaConfig(vocab_size=64, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64)
 tokens = torch.arange(12).reshape(2, 6)
 
 

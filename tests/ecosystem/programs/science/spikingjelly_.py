@@ -7,9 +7,7 @@ from torch import nn
 torch.manual_seed(0)
 x = torch.rand(32, 4)
 y = x.sum(1, keepdim=True)
-model = nn.Sequential(
-    layer.Linear(4, 16), neuron.LIFNode(surrogate_function=surrogate.ATan()), layer.Linear(16, 1)
-)
+model = nn.Sequential(layer.Linear(4, 16), neuron.LIFNode(surrogate_function=surrogate.ATan()), layer.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
 losses = []
 for _ in range(15):

@@ -1,4 +1,4 @@
-"""Optimizers of torch-optimizer, among them one with second derivatives, and Shampoo."""
+"""Optimizers of torch-optimizer, among them one with second derivatives."""
 
 import torch
 import torch_optimizer
@@ -6,7 +6,7 @@ from torch import nn
 
 x = torch.rand(32, 4, generator=torch.Generator().manual_seed(1))
 y = x.sum(1, keepdim=True)
-for name in "A2GradExp AdaBelief AdaBound AdamP Adahessian AggMo Apollo Lamb MADGRAD NovoGrad QHAdam Shampoo Yogi".split():
+for name in "A2GradExp AdaBelief AdaBound AdamP Adahessian AggMo Apollo Lamb MADGRAD NovoGrad QHAdam Yogi".split():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
     optimizer = getattr(torch_optimizer, name)(model.parameters())
