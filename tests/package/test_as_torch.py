@@ -103,6 +103,18 @@ def test_versions():
     """)
 
 
+def test_the_package_beside_it():
+    check("""
+    import functorch, torch, warnings
+    from functorch.experimental import control_flow
+    assert functorch.__version__ == torch.__version__ and control_flow.cond is torch.cond
+    warnings.simplefilter("ignore", FutureWarning)
+    func, params = functorch.make_functional(torch.nn.Linear(2, 1))
+    slopes = functorch.grad(lambda params, x: func(params, x).sum())(params, torch.ones(3, 2))
+    assert torch.equal(slopes[0], torch.full((1, 2), 3.0)) and slopes[1] == 3
+    """)
+
+
 def test_what_is_lacking():
     check("""
     import importlib.util, torch
