@@ -299,3 +299,15 @@ def test_the_default_device():
         for _ in range(6):
             assert step(x).tolist() == [2, 2]
     assert step(x).tolist() == [3, 3]
+
+
+def test_tensors_elsewhere_do_not_prevent_replays():
+    assert cygrad.ones(2, device="meta").is_meta  # from now on, calls look where their operands are
+
+    @cygrad.compile
+    def step(x):
+        return x * 2
+
+    for _ in range(6):
+        step(cygrad.ones(2))
+    assert step._cygrad_step.replays() > 0

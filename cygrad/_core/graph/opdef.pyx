@@ -137,6 +137,7 @@ cdef extern from "checked_call.h":
     cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
 
 
+cdef bint changing = False          # whether autocast or another interceptor of calls may be active
 registry = Registry()
 entries_by_ufunc = {}   # entry points of the imported families, keyed by the NumPy ufuncs that map to them
 namespaces = {}         # globals of the Python modules that declared the rows, keyed by row name
@@ -685,10 +686,10 @@ cdef void attend_gpus(EnterGpu enter, LeaveGpu leave) noexcept:
 
 
 cdef bint asks_nobody() noexcept:
-    return not asking and not taken and not modes
+    return not changing and not taken and not modes
 
 
-def ask_first(bint somebody):
-    """Enable or disable the autocast check that runs before guarded functions."""
-    global asking
-    asking = somebody
+def ask_first(bint somebody, bint changes):
+    """Enable or disable the checks that run before guarded functions; whether somebody may change what they do."""
+    global asking, changing
+    asking, changing = somebody, changes

@@ -84,7 +84,7 @@ def note_user(begins=False):
 
 
 def _ask():
-    ask_first(bool(_askers) or cupy_library.is_elsewhere())
+    ask_first(bool(_askers) or cupy_library.is_elsewhere(), bool(_askers))
 
 
 cupy_library.followers.append(_ask)
