@@ -35,8 +35,7 @@ def test_marks_are_what_the_tests_try(tool):
 
 def test_an_op_is_of_any_order_only_if_all_behind_its_gradient_is(tool, monkeypatch):
     """The gradient of `sinh` is made of `cosh`: without samples for `cosh`, nothing of it is known."""
-    assert {"sin", "sinh", "cosh"} <= tool.of_any_order()
-    monkeypatch.setattr(tool.calls, "DIFFERENTIABLE", ["sin", "cos", "sinh", "mul", "neg", "conj"])
+    monkeypatch.setattr(tool.calls, "DIFFERENTIABLE", [n for n in tool.calls.DIFFERENTIABLE if n != "cosh"])
     found = tool.of_any_order()
     assert "sin" in found
     assert "sinh" not in found
