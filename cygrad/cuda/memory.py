@@ -8,6 +8,10 @@ from cygrad._core.runtime.memory_stats import gpu_limit, holders_on_gpu
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.runtime import allocator
 from cygrad._kernels.platform.machine import size_text as _size
+from cygrad.cuda._memory_history import _dump_snapshot as _dump_snapshot
+from cygrad.cuda._memory_history import _record_memory_history as _record_memory_history
+from cygrad.cuda._memory_history import _snapshot as _snapshot
+from cygrad.cuda._memory_history import memory_snapshot as memory_snapshot
 from cygrad.cuda.devices import _index, is_initialized
 
 

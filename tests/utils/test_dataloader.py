@@ -555,6 +555,24 @@ def test_the_program_ends(context, end, tmp_path):
         assert _ends(int(pid)), f"process {pid} outlives its parent"
 
 
+class Environment(Dataset):
+    """How many variables of a launcher of MPI the reader has."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return sum(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"))
+
+
+@pytest.mark.parametrize("context", START_METHODS)
+def test_workers_are_no_ranks_of_mpi(context, monkeypatch):
+    monkeypatch.setenv("PMI_RANK", "1")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    assert next(iter(DataLoader(Environment(), num_workers=1, multiprocessing_context=context))).item() == 0
+    assert os.environ["PMI_RANK"] == os.environ["OMPI_COMM_WORLD_RANK"] == "1"
+
+
 def _ends(pid):
     for _ in range(500):
         try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import pickle
 import queue
 import random
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
@@ -41,6 +43,16 @@ def checked_context(wanted: Any) -> Any:
     return wanted
 
 
+@contextlib.contextmanager
+def _apart_from_mpi() -> Iterator[None]:
+    """Hide the variables of a launcher of MPI: a worker that imports mpi4py must not take itself for a rank."""
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PMI_", "PMIX_", "OMPI_"))}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
 class Processes(Crew):
     """Process-based workers. Each receives tasks through its own pipe; answers come back through a shared queue."""
 
@@ -54,7 +66,8 @@ class Processes(Crew):
                 receiver, sender = context.Pipe(duplex=False)
                 arguments = (work, worker, receiver, self.answers, self.stopping)
                 process = context.Process(target=_run, args=arguments, daemon=True)
-                process.start()
+                with _apart_from_mpi():
+                    process.start()
                 receiver.close()
                 self.tasks.append(sender)
                 self.workers.append(process)

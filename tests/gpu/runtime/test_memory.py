@@ -1,6 +1,7 @@
 """GPU memory: statistics, limits, and out-of-memory errors; on a GPU or the stand-in."""
 
 import gc
+import pickle
 
 import pytest
 
@@ -126,3 +127,35 @@ def test_without_a_gpu_nothing_is_in_use(monkeypatch):
     assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == torch.cuda.max_memory_reserved() == 0
     assert torch.cuda.get_memory_limit() == 0
     assert torch.cuda.memory_summary().startswith("Memory of the GPU")
+
+
+def test_a_snapshot_names_the_line_of_each_block(tmp_path):
+    def mine(name):
+        blocks = [block for segment in torch.cuda.memory_snapshot() for block in segment["blocks"]]
+        return [b for b in blocks if any(f["name"] == name for f in b["frames"])]
+
+    def unseen():
+        return torch.zeros(200, device="cuda")
+
+    def small():
+        return torch.zeros(200, device="cuda")
+
+    def large():
+        return torch.zeros(MIB, device="cuda")
+
+    kept = [unseen(), large()]
+    torch.cuda.memory._record_memory_history()
+    kept.append(small())
+    torch.cuda.memory._record_memory_history(enabled=None)
+    kept.append(unseen())
+    assert [len(mine(name)) for name in ("unseen", "small", "large")] == [0, 1, 1]
+    ((block,), (frame,)) = mine("large"), mine("large")[0]["frames"]
+    assert block["size"] == 4 * MIB and block["address"] == kept[1].data_ptr() and block["state"] == "active_allocated"
+    assert frame == {"name": "large", "filename": __file__, "line": large.__code__.co_firstlineno + 1}
+    torch.cuda.memory._dump_snapshot(tmp_path / "memory.pickle")
+    with open(tmp_path / "memory.pickle", "rb") as file:
+        read = pickle.load(file)
+    assert {"segments", "device_traces", "allocator_settings"} <= set(read) and len(read["segments"]) >= 2
+    assert all(s["total_size"] >= s["allocated_size"] == sum(b["size"] for b in s["blocks"]) for s in read["segments"])
+    del kept
+    assert not mine("large") and not mine("small")

@@ -269,6 +269,18 @@ def made_cupyx():
 # --- The rest ----------------------------------------------------------------------------------
 
 
+def of_aligned(transform):
+    """A transform of real numbers; cuFFT reads them in pairs, which must lie at multiples of their size."""
+
+    @tools.wraps(transform)
+    def call(a, *args, **kwargs):
+        if a.flags.c_contiguous and a.size and a.data.ptr % (2 * a.dtype.itemsize):
+            raise RuntimeError("CUFFT_INVALID_VALUE: the stand-in's cuFFT takes no such address")
+        return transform(a, *args, **kwargs)
+
+    return call
+
+
 def as_strided(x, shape=None, strides=None):
     found = np.lib.stride_tricks.as_strided(x._a, shape, strides)
     return compute.view(found, x)
@@ -346,6 +358,8 @@ def all_modules():
         cupy.cuda = made_cuda()
         cupy.linalg = Module("cupy.linalg", gathered("cupy.linalg", np.linalg, np, waits=functions.WAITING_LINALG))
         cupy.fft = Module("cupy.fft", gathered("cupy.fft", np.fft))
+        for name in ("rfft", "rfft2", "rfftn"):
+            setattr(cupy.fft, name, of_aligned(getattr(cupy.fft, name)))
         cupy.random = Module("cupy.random", randomness.contents())
         cupy.cublas = Module("cupy.cublas", own("cupy.cublas", blas.BY_ARRAYS))
         cupy.exceptions = np.exceptions

@@ -14,6 +14,7 @@ from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, switc
 from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.base.arrays import moved
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.gpu.launch.program import Program
 
 _ATOMIC = "fdilqILQ"  # dtype chars with atomic additions: CUDA's, and CuPy's from its header
 _HEADER = "#include <cupy/atomics.cuh>\n"
@@ -27,6 +28,27 @@ _add = elementwise(
     "raw T out",
     f"{_ROW} if (row >= 0 && row < count) atomicAdd(&out[row * width + column], values[i]);",
     _HEADER,
+)
+
+# The place of element i in an array that differs from the index's in one length only: `length` instead of `taken`.
+_PLACE = """long long row = index[i], line = i / (taken * inner),
+    place = row >= 0 && row < length ? (line * length + row) * inner + i % inner : -(1LL << 62);"""
+_ALONG = "raw int64 index, int64 taken, int64 length, int64 inner"
+_add_along = elementwise(
+    "add_along",
+    f"{_ALONG}, raw T values",
+    "raw T out",
+    f"{_PLACE} if (place >= 0) atomicAdd(&out[place], values[i]);",
+    _HEADER,
+)
+_places = Program(
+    "places_along",
+    f"""
+    extern "C" __global__ void places_along(const T* index, whole taken, whole length, whole inner, T* out,
+                                            whole count) {{
+        EACH_OF(i, count) {{ {_PLACE} out[i] = place; }}
+    }}""",
+    ("int64",),
 )
 
 # The first of the rows with the same target adds up all of them, in order.
@@ -89,10 +111,37 @@ def add_at(out, axis, index, source, to_zeros=False):
     if index.ndim == 0 or out.ndim == 0:
         places, values = index.reshape(-1), source.reshape(-1)[: index.size]
     else:
-        places = flat_positions(out.shape, axis, index).reshape(-1)
-        values = source[tuple(slice(0, n) for n in index.shape)].reshape(-1)
+        values = source[tuple(slice(0, n) for n in index.shape)]
+        if _added_along(out, axis, index, values):
+            return out
+        places, values = flat_positions(out.shape, axis, index).reshape(-1), values.reshape(-1)
     add_rows(out.reshape(-1, 1), places, values.reshape(-1, 1))
     return out
+
+
+def _added_along(out, axis, index, values):
+    """Add the values in any order by one launch, if that is allowed and the shapes fit; return whether it is done."""
+    if switches.in_order or not _fits(out.shape, axis, index):
+        return False
+    wide = sum_type(out.dtype)
+    if out.dtype.char not in _ATOMIC and (wide == out.dtype or out.size > MOST_SUMS * values.size):
+        return False
+    if index.size and out.size:
+        sums = out if out.dtype.char in _ATOMIC else out.astype(wide)
+        index, values = cupy().ascontiguousarray(index, np.int64), cupy().ascontiguousarray(values, sums.dtype)
+        _add_along(index, *_lengths(out.shape, axis, index), values, sums, size=index.size)
+        if sums is not out:
+            out[...] = sums.astype(out.dtype)  # rounded once
+    return True
+
+
+def _fits(shape, axis, index):
+    """Whether the shape of an index differs from this one along the axis at most."""
+    return index.shape[:axis] == shape[:axis] and index.shape[axis + 1 :] == shape[axis + 1 :]
+
+
+def _lengths(shape, axis, index):
+    return index.shape[axis], shape[axis], math.prod(shape[axis + 1 :])
 
 
 def scatter_add(a, axis, index, source):
@@ -200,6 +249,12 @@ def index_copy(out, axis, index, source):
 
 def flat_positions(shape, axis, index):
     """Return flat positions, in an array of `shape`, of the elements at `index` along an axis; negative if outside."""
+    if shape and _fits(shape, axis, index):
+        places = cupy().empty(index.shape, np.int64)
+        if index.size:
+            given = cupy().ascontiguousarray(index, np.int64), *_lengths(shape, axis, index), places, index.size
+            _places.over(places.dtype, index.size, given)
+        return places
     own: Any = None
     step = 1
     length = shape[axis] if shape else 1

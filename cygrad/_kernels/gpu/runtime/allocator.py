@@ -20,7 +20,7 @@ from types import FrameType
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
 from cygrad._kernels.gpu.runtime.graph_capture import current, pools
 
-LARGE = 1 << 20  # minimum size in bytes of a block whose line is recorded
+LARGE = 1 << 20  # minimum size in bytes of a block whose line is recorded, unless somebody asks for all
 
 
 class Ledger:
@@ -62,8 +62,9 @@ _lent: dict = {}  # by id of the memory: it, the (GPU, stream) pairs that read i
 
 
 class connected:
-    """Hooks set by the layer above: the error for failed allocations."""
+    """Set by the layer above: the error for failed allocations, and the size from which on lines are recorded."""
 
+    least = LARGE
     explain = staticmethod(lambda size, device, text: MemoryError(text))
 
 
@@ -105,7 +106,12 @@ def measured(device):
 
 def holders(device):
     """Return ((code, offset), 1, size) for each large block on a GPU."""
-    return [(b.place, 1, b.size) for b in list(_blocks) if b.pointer.device_id == device]
+    return [(b.place, 1, b.size) for b in blocks(device)]
+
+
+def blocks(device):
+    """Return the blocks on a GPU whose lines are recorded."""
+    return [b for b in list(_blocks) if b.pointer.device_id == device]
 
 
 def lend(a, index, stream):
@@ -166,7 +172,7 @@ def _allocator(module, malloc):
             reserved = total_bytes()
             if reserved > found.reserved_peak:
                 found.reserved_peak = reserved
-        if size < LARGE:
+        if size < connected.least or not size:
             return pointer
         block = Block(pointer, size, user_place())
         _blocks.add(block)

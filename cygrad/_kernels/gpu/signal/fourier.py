@@ -11,6 +11,11 @@ def _single(a):
     return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
+def _aligned(a):
+    """Copy real numbers unless their address suits cuFFT, which reads them in pairs."""
+    return a.copy() if a.data.ptr % (2 * a.dtype.itemsize) else a
+
+
 def c2c(a, dims, norm, forward):
     """Transform along `dims`, or apply the inverse transform."""
     a = _single(a)
@@ -23,7 +28,9 @@ def c2c(a, dims, norm, forward):
 def r2c(a, dims, norm, onesided):
     """Transform real numbers; `onesided` keeps the first half of the last dimension."""
     a = _single(a)
-    return cupy().fft.rfftn(a, axes=dims, norm=norm) if onesided and a.size else _whole(a, dims, norm, onesided)
+    if not onesided or not a.size:
+        return _whole(a, dims, norm, onesided)
+    return cupy().fft.rfftn(_aligned(a), axes=dims, norm=norm)
 
 
 def _whole(a, dims, norm, onesided):
