@@ -16,8 +16,8 @@ cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.np
 # Calls kernel(*arrays, *args). If an array is large, NumPy allocates from the pool during the call.
 cdef object call_kernel(object kernel, tuple arrays, tuple args)
 
-# For the tape: what `call_kernel` leaves kernels to while a tape is open, as (kernel, function, args, kwargs); make the pool NumPy's allocator in this thread,
-# and undo that; the Python line being executed.
+# For the tape: what `call_kernel` leaves kernels to while a tape is open, as (kernel, function, args, kwargs); make the pool
+# NumPy's allocator in this thread, and undo that; the Python line being executed.
 ctypedef object (*run_on_tape_t)(object kernel, object function, tuple args, dict kwargs)
 cdef int connect_tape(run_on_tape_t run) except -1
 cdef object array_memory_from_pool()

@@ -8,8 +8,8 @@ Note [Programs]
                 addresses in the contexts that point there.
     arena       Other blocks get places in one arena, by when they are first and last touched. With CYGRAD_TAPE_POISON=1 in
                 the environment it is filled with NaN before each run.
-    calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is a
-                slot, too. A call may fail, or return something else than before. The run then stops, and external memory
+    calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
+                a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
     dead loops  Loops whose results nobody reads are left out.
     groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),

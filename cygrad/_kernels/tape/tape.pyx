@@ -18,7 +18,7 @@ What makes this safe:
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
-    constants   Elements that a kernel sets to numbers (`note_constant`), or gets as zeros from the allocator, are entries, too.
+    constants   Elements that a kernel sets to numbers (`note_constant`), or the allocator to zero, are entries, too.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
     calls       Kernels whose loops cannot be noted are called again as a whole (calls.pyx).
     values      What reads elements in order to decide something calls `refuse`. Python code above the kernels that is handed
