@@ -419,8 +419,8 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
 
 def _visit_reference(survey: Survey, text: str, value: Any) -> None:
     """A weak reference, as schedules leave in optimizers: to an object that guards see otherwise."""
-    if id(value()) not in survey.seen:
-        survey._refuse(f"`{text}` is a weak reference, whose object may end")
+    if not isinstance(value(), optimizers.Optimizer) or id(value()) not in survey.seen:
+        survey._refuse(f"`{text}` is a `weakref.ReferenceType`, whose object may end")
 
 
 def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
