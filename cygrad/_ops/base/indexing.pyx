@@ -29,6 +29,7 @@ from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_sta
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
+from cygrad._kernels.tape.calls cimport run_on_tape
 from cygrad._kernels.tape.tape cimport refuse, tape_open
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
@@ -390,6 +391,9 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
     if not is_on_cpu(array):
         kernel = gpu_forms.fitting(kernel, array)
     try:
+        if tape_open:
+            return run_on_tape(kernel, kernel, (array, indices) if values is None else (
+                array, indices, resolved(values), accumulate), {})
         if values is None:
             return kernel(array, indices)
         return kernel(array, indices, resolved(values), accumulate)
