@@ -67,7 +67,9 @@ def python_headers(target):
         if target.tag.startswith("win"):
             with tarfile.open(fileobj=io.BytesIO(build_free_threaded.newest_source())) as source:
                 (member,) = (each for each in source if re.search(r"/PC/pyconfig\.h(\.in)?$", each.name))
-                partial.joinpath("pyconfig.h").write_bytes(source.extractfile(member).read())
+                found = source.extractfile(member)
+                assert found is not None, "a regular file"
+                partial.joinpath("pyconfig.h").write_bytes(found.read())
         partial.rename(folder)  # atomic
     return folder
 

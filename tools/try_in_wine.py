@@ -137,8 +137,13 @@ def main(wheel, program=CHECKOUT / "tests" / "package" / "smoke.py", *arguments)
     environment = {"WINEPREFIX": str(CACHE / "prefix"), "WINEDEBUG": "-all", "OPENBLAS_NUM_THREADS": "1"}
     wine = tool("wine64", "wine", "/usr/lib/wine/wine64")
     command = [wine, place / "python.exe", Path(program).resolve(), *arguments]
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # no files: Wine 8
-    run = subprocess.run(command, env=os.environ | environment, **streams)
+    run = subprocess.run(
+        command,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,  # no file: Wine 8
+        stderr=subprocess.STDOUT,
+    )
     sys.stdout.buffer.write(run.stdout)
     return run.returncode
 

@@ -6,6 +6,7 @@ which `get()` returns; others are made from their parts.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ class Type:
     def __init__(self, *args: Any) -> None:
         raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
 
-    def __str__(self) -> str:
+    def __str__(self) -> builtins.str:
         return self._text
 
     __repr__ = __str__
@@ -34,15 +35,15 @@ class Type:
         return type(self) is type(other) and str(self) == str(other)
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> builtins.str:
         """The type as it stands in annotations."""
         return str(self)
 
-    def str(self) -> str:
+    def str(self) -> builtins.str:
         """The type as text."""
         return self.__str__()
 
-    def kind(self) -> str:
+    def kind(self) -> builtins.str:
         """The name of the class."""
         return type(self).__name__
 
