@@ -18,7 +18,7 @@ What makes this safe:
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
-    constants   Elements that a kernel sets to numbers (`note_constant`), or the allocator to zero, are entries, too.
+    constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
     calls       Kernels whose loops cannot be noted are called again as a whole (calls.pyx).
     values      What reads elements in order to decide something calls `refuse`. Python code above the kernels that is handed
@@ -81,7 +81,6 @@ cdef extern from *:
     enum:
         CYGRAD_DIED
         CYGRAD_BORN
-        CYGRAD_CLEARED
     ctypedef struct tape_event:
         char* memory
         size_t size
@@ -220,7 +219,6 @@ cdef class Tape:
         """Enter what has been given and taken since the last time."""
         cdef Py_ssize_t i
         cdef tape_event* event
-        cdef char zero = 0
         if tape_state.lost:
             raise MemoryError
         for i in range(tape_state.count):
@@ -229,8 +227,6 @@ cdef class Tape:
                 self._end_block(<uintptr_t>event.memory)
             elif event.size:
                 self._begin_block(<uintptr_t>event.memory, event.size)
-                if event.kind == CYGRAD_CLEARED and self.depth == 0:
-                    self.constant(<uintptr_t>event.memory, &zero, 1, event.size)
         tape_state.count = 0
         return 0
 

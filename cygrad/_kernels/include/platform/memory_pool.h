@@ -294,7 +294,7 @@ static void *numpy_calloc(void *context, size_t n, size_t itemsize)
     if (itemsize && n > PTRDIFF_MAX / itemsize) return NULL;
     memory = pool_allocate(n * itemsize, &is_zero);
     if (memory && !is_zero) memset(memory, 0, n * itemsize);
-    tape_cleared(memory, n * itemsize);
+    tape_born(memory, n * itemsize);
     return memory;
 }
 

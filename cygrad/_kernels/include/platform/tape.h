@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-enum { CYGRAD_DIED, CYGRAD_BORN, CYGRAD_CLEARED };     /* CLEARED: given, and all zero */
+enum { CYGRAD_DIED, CYGRAD_BORN };
 
 extern int cygrad_tape_open;
 void cygrad_tape_memory(void *memory, size_t size, int event);
@@ -16,11 +16,6 @@ void cygrad_tape_memory(void *memory, size_t size, int event);
 static inline void tape_born(void *memory, size_t size)
 {
     if (cygrad_tape_open && memory) cygrad_tape_memory(memory, size, CYGRAD_BORN);
-}
-
-static inline void tape_cleared(void *memory, size_t size)
-{
-    if (cygrad_tape_open && memory) cygrad_tape_memory(memory, size, CYGRAD_CLEARED);
 }
 
 static inline void tape_died(void *memory)
