@@ -38,18 +38,28 @@ def clears(line):
     return line.replace(" ", "").endswith("grad=None") or line.strip() == "optimizer.zero_grad()"
 
 
+def is_expression(line):
+    try:
+        compile(line, "", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
 class Workload:
     """A row's statement as a function."""
 
     def __init__(self, row):
         cygrad.manual_seed(3)
         self.names = dict(row.setup(cygrad))
-        lines = row.statement.strip("\n").splitlines()
-        kept = [line for line in lines if not clears(line)]
-        kept[-1] = kept[-1] if "=" in kept[-1].partition("(")[0] or kept[-1][0] == " " else f"return {kept[-1]}"
+        kept, cleared = row.statement.strip("\n").splitlines(), []
+        while len(kept) > 1 and (clears(kept[-1]) or cleared and kept[-1].startswith("for ")):
+            cleared.insert(0, kept.pop())
+        if is_expression(kept[-1]):
+            kept[-1] = f"return {kept[-1]}"
         source = "def step():\n" + "\n".join(f"    {line}" for line in kept)
         exec(source, self.names)
-        self.step, self.clear = self.names["step"], "\n".join(filter(clears, lines))
+        self.step, self.clear = self.names["step"], "\n".join(cleared)
 
     def tensors(self, value):
         if isinstance(value, cygrad.Tensor):
