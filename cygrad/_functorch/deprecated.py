@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from cygrad import func
 from cygrad._functorch import make_functional as _modules
+from cygrad.utils.warning import warn
 
 __all__ = ["combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev"]
 __all__ += ["jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap"]
@@ -16,15 +16,10 @@ __all__ += ["jvp", "make_functional", "make_functional_with_buffers", "vjp", "vm
 
 def warn_deprecated(api: str, new_api: str | None = None) -> None:
     """Warn that `functorch.<api>` is deprecated."""
-    warnings.warn(
-        "We've integrated functorch into PyTorch. As the final step of the "
-        f"integration, `functorch.{api}` is deprecated as of PyTorch "
-        "2.0 and will be deleted in a future version of PyTorch >= 2.3. "
-        f"Please use `{new_api or f'torch.func.{api}'}` instead; see the PyTorch 2.0 release notes "
-        "and/or the `torch.func` migration guide for more details "
-        "https://pytorch.org/docs/main/func.migrating.html",
+    warn(
+        f"`functorch.{api}` is deprecated as of PyTorch 2.0, which has its functions as `torch.func`. Please use "
+        f"`{new_api or f'torch.func.{api}'}` instead",
         FutureWarning,
-        stacklevel=3,
     )
 
 

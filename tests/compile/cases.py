@@ -262,7 +262,7 @@ REFUSED = {
     ),
     "weak reference": (
         "import weakref\nclass C: pass\nc = C(); r = weakref.ref(c)\ndef step(x): return x * (2 if r() is None else 3)",
-        "weak reference",
+        "ReferenceType",
     ),
     "lock": ("import threading\nlock = threading.Lock()\ndef step(x):\n with lock: return x * 2", "lock"),
     "thread's values": (
