@@ -160,6 +160,8 @@ def supported(compiler, flags, link=False):
     Clang only warns about flags that it does not know. -Werror would also reject every flag of ours if the compiler
     does not know one of those that the interpreter was built with, so we compare the messages instead.
     """
+    if not flags:
+        return []
     text = "int probe;\n"
     expected = messages(compiler, text, link=link)
     return [flag for flag in flags if messages(compiler, text, *flag.split(), link=link) == expected]
