@@ -116,6 +116,9 @@ def writes(t):
             Sum(lambda x, i, y: x.clone().scatter_add_(0, i, y), one, here, many),
             Sum(lambda x, i, y: x.scatter_add(0, i[:, None].expand(n, 3), y), ones(1, 3), here, rows),
         ],
+        "segment_reduce": [
+            Sum(lambda y: torch.segment_reduce(y, "sum", lengths=torch.tensor([y.shape[0]], device=y.device)), many)
+        ],
         "scatter_reduce.sum": [Sum(lambda x, i, y: x.scatter_reduce(0, i, y, "sum"), one, here, many)],
         "scatter_reduce": [
             Sum(lambda x, i, y, r=r, own=own: x.scatter_reduce(0, i, y, r, include_self=own), one * t.v, here, many)
@@ -505,7 +508,7 @@ NO_SUMS = {
     "is composed of ops above": """
     adaptive_max_pool2d adaptive_max_pool3d frobenius_norm grid_sampler linalg_matrix_norm linear_cross_entropy
     max_pool1d_with_indices max_pool2d max_pool3d multi_head_attention_forward native_batch_norm native_group_norm
-    native_layer_norm pad triplet_margin_with_distance_loss matrix_power scatter
+    native_layer_norm pad triplet_margin_with_distance_loss matrix_power scatter _grouped_mm _grouped_mm.ends
     """,
     "is computed from float32 copies of the operands": """
     recurrent_layer gru lstm lstm_cell rnn_relu rnn_tanh lu_unpack linalg_lu_solve lu_solve linalg_matrix_exp

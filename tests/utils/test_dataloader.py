@@ -555,22 +555,16 @@ def test_the_program_ends(context, end, tmp_path):
         assert _ends(int(pid)), f"process {pid} outlives its parent"
 
 
-class Environment(Dataset):
-    """How many variables of a launcher of MPI the reader has."""
-
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, index):
-        return sum(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"))
-
-
 @pytest.mark.parametrize("context", START_METHODS)
 def test_workers_are_no_ranks_of_mpi(context, monkeypatch):
-    monkeypatch.setenv("PMI_RANK", "1")
-    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
-    assert next(iter(DataLoader(Environment(), num_workers=1, multiprocessing_context=context))).item() == 0
-    assert os.environ["PMI_RANK"] == os.environ["OMPI_COMM_WORLD_RANK"] == "1"
+    names = ["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PATH"]
+    for name in names[:2]:
+        monkeypatch.setenv(name, "1")
+    loader = DataLoader(
+        names, batch_size=None, num_workers=1, collate_fn=os.getenv, multiprocessing_context=context
+    )  # each sample is a variable as a worker sees it
+    assert list(loader) == [None, None, os.environ["PATH"]]
+    assert [os.environ[name] for name in names[:2]] == ["1", "1"]
 
 
 def _ends(pid):

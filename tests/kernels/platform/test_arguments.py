@@ -23,6 +23,7 @@ CALLS = [
     (arrays.drop_spares, ()),
     (arrays.fill, (A.copy(), 1.0)),
     (arrays.private, (A,)),
+    (arrays.joined_in_numpy, ([A, A], 0)),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
     (arrays.order_in_memory, ((A, A.T.copy()),)),

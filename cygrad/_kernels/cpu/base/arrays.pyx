@@ -575,7 +575,10 @@ cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
 
 cpdef cnp.ndarray joined_in_numpy(list converted, int axis):
     """Concatenate arrays of one type."""
-    cdef cnp.ndarray out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
+    cdef cnp.ndarray out
+    for array in converted:
+        out = <cnp.ndarray?>array               # NumPy would take anything
+    out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
     return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
 
 
