@@ -12,6 +12,18 @@ def _table(*groups):
 
 FORWARDS = _table(
     (
+        "an int64 for each element, the segment it belongs to, and one for its place",
+        {
+            2.85: "segment_reduce",
+        },
+    ),
+    (
+        "a product for each group, all of which are then joined",
+        {
+            3.75: "_grouped_mm.ends",
+        },
+    ),
+    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             2.25: "norm",  # for few large matrices; NumPy 2.5 and later copies what LAPACK overwrites; PyTorch 1.0
@@ -27,6 +39,12 @@ FORWARDS = _table(
 
 # The same for gradients
 BACKWARDS = _table(
+    (
+        "the gradient of the rows, of which the last is not returned",
+        {
+            0.76: "segment_reduce",
+        },
+    ),
     (
         "of the padded signal, from which that of the signal is cut",
         {

@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from cygrad._kernels.cpu.base.arrays import PURE
 from cygrad._kernels.cpu.optim.formulas import OPTIONS, shared_numbers, step
+
+pytestmark = pytest.mark.skipif(PURE, reason="its loops are switched off")
 
 # Options in the order of `OPTIONS`, flattened; the number of arrays of state; further scalars.
 CASES = {

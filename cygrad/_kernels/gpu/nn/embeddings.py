@@ -10,6 +10,11 @@ from cygrad._kernels.gpu.launch.program import wide_type
 from cygrad._kernels.gpu.reduction.searching import frequencies, searchsorted
 
 
+def rows(table, places):
+    """The rows of a matrix at places within it."""
+    return table.take(places, 0)
+
+
 def added_rows(rows, indices, count):
     """Return a matrix of `count` rows: the sums of `rows` with the same index."""
     out = cupy().zeros((count, rows.shape[1]), rows.dtype)
