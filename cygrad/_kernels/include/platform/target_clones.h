@@ -109,4 +109,15 @@
 #define CYGRAD_END_LOOPS
 #endif
 
+/* After the beginning of loops: products are rounded before they are added, as NumPy does. */
+#if defined(__clang__)
+#define CYGRAD_ROUND_PRODUCTS _Pragma("STDC FP_CONTRACT OFF")
+#elif defined(__GNUC__) && (defined(CYGRAD_PROCESSORS) || defined(__aarch64__))
+#define CYGRAD_ROUND_PRODUCTS _Pragma("GCC optimize(\"fp-contract=off\")")
+#elif defined(_MSC_VER)
+#define CYGRAD_ROUND_PRODUCTS __pragma(fp_contract(off))
+#else
+#define CYGRAD_ROUND_PRODUCTS
+#endif
+
 #endif

@@ -8,6 +8,7 @@
 #include "platform/target_clones.h"
 
 CYGRAD_BEGIN_PLAIN_LOOPS
+CYGRAD_ROUND_PRODUCTS
 
 /* The first `half` are computed from the lower end, the others from the upper end, which has the index `last`. */
 #define DEFINE_SPACED(NAME, TYPE, REAL)                                                                         \
