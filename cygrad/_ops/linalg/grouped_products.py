@@ -35,6 +35,7 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
             [2.]])
     """
     a, b = require(self, "_grouped_mm", "self"), require(mat2, "_grouped_mm", "mat2", 2)
+    offs = None if offs is None else require(offs, "_grouped_mm", "offs", 3)
     ends = _checked_ends(a, b, offs, bias, out_dtype)
     if ends is None:
         return bmm(a, b)

@@ -35,6 +35,8 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     tensor([3., 3.])
     """
     data = require(data, "segment_reduce", "data")
+    if not isinstance(reduce, str):
+        raise messages.wrong_type("segment_reduce", "reduce", 2, "str", reduce)
     axis = wrap_dim(axis, data.ndim)
     if reduce not in _KINDS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
