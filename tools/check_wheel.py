@@ -92,7 +92,7 @@ def check_wheel(wheel):
     if size > LARGE_WHEEL_MB:
         print(f"check_wheel: warning: the wheel has {size:.2f} MB, more than {LARGE_WHEEL_MB}", file=sys.stderr)
     with zipfile.ZipFile(wheel) as archive:
-        infos = [info for info in archive.infolist() if ".dist-info/" not in info.filename]
+        infos = [each for each in archive.infolist() if not (each.is_dir() or ".dist-info/" in each.filename)]
     installed = sum(info.file_size for info in infos) / 1e6
     names = [Path(info.filename) for info in infos]
     strays = [
