@@ -8,6 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, nn
+from cygrad.func.modules import check_alike
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble"]
 __all__ += ["make_functional", "make_functional_with_buffers"]
@@ -100,12 +101,7 @@ def combine_state_for_ensemble(
     >>> torch.vmap(func, (0, 0, None))(params, buffers, torch.ones(4, 2)).shape
     torch.Size([5, 4, 3])
     """
-    if len(models) == 0:
-        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
-    if len({model.training for model in models}) > 1:
-        raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
-    if len({type(model) for model in models}) > 1:
-        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
+    check_alike(models, "combine_state_for_ensemble")
     funcs, params, buffers = zip(*[make_functional_with_buffers(model) for model in models], strict=True)
     return funcs[0], _stacked(params), _stacked(buffers)
 

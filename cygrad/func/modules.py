@@ -23,14 +23,19 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     >>> parameters["weight"].shape
     torch.Size([4, 3, 2])
     """
-    if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if len({model.training for model in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
-    if len({type(model) for model in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    check_alike(models, "stack_module_state")
     parameters = _stacked([dict(model.named_parameters()) for model in models])
     return parameters, _stacked([dict(model.named_buffers()) for model in models])
+
+
+def check_alike(models: Any, function: str) -> None:
+    """Raise RuntimeError unless there are models, all of one class and in one mode; the error names the function."""
+    if len(models) == 0:
+        raise RuntimeError(f"{function}: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError(f"{function}: Expected all models to have the same training/eval mode.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError(f"{function}: Expected all models to be of the same class.")
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
