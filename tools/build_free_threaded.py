@@ -18,6 +18,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+import archives
+
 DEBIAN = "http://deb.debian.org/debian"
 SUITES = "forky", "trixie", "sid"
 PACKAGE = "python3.13"
@@ -83,10 +85,7 @@ def build(place):
         archive = Path(scratch, "source.tar.xz")
         archive.write_bytes(packed)
         with tarfile.open(archive) as source:
-            if hasattr(tarfile, "data_filter"):
-                source.extractall(scratch, filter="data")
-            else:  # an early 3.11; the tarball's checksum has been verified
-                source.extractall(scratch)
+            archives.extract(source, scratch)
         (source_dir,) = (each for each in Path(scratch).iterdir() if each.is_dir())
         log = Path(scratch, "log.txt")
         with log.open("w") as output:

@@ -16,6 +16,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+import archives
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 LARGE_WHEEL_MB = 10  # above which we warn
 LIBRARY = Path("cygrad/_compiled.c")  # the one file written in C; after it the library of all modules is named
@@ -135,7 +137,7 @@ def check_use(wheel, directory):
 def check_message(sdist, directory):
     """Build with a compiler that fails, as where there is none: the last that users read must be what to do."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(directory / "unpacked", filter="data")
+        archives.extract(archive, directory / "unpacked")
     (source,) = (directory / "unpacked").iterdir()
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(directory / "nothing"), str(source)]
     run = subprocess.run(command, env=os.environ | {"CC": "false"}, capture_output=True, text=True)

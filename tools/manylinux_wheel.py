@@ -22,6 +22,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import archives
+
 GLIBC = "2.28"  # of AlmaLinux 8 and Debian 10, which NumPy's wheels need as well
 
 
@@ -50,7 +52,7 @@ def unpacked(source, scratch):
     if Path(source).is_dir():
         return Path(source).resolve()
     with tarfile.open(source) as archive:
-        archive.extractall(Path(scratch, "sdist"), filter="data")
+        archives.extract(archive, Path(scratch, "sdist"))
     (project,) = Path(scratch, "sdist").iterdir()
     return project
 
