@@ -152,8 +152,9 @@ def draw(folders: list[Path], sizes: list[int], path: Path) -> None:
     for place, (folder, size) in enumerate(zip(folders, sizes)):
         found = {int(file.name.partition("-")[2]): float(file.read_text()) for file in folder.glob("loss-*")}
         epochs = sorted(found)
-        style = {"linewidth": 1.5} if place else {"linewidth": 6, "alpha": 0.3}
-        axes.plot(epochs, [found[epoch] for epoch in epochs], label=f"{size} processes", **style)
+        width, alpha = (1.5, 1.0) if place else (6.0, 0.3)
+        losses = [found[epoch] for epoch in epochs]
+        axes.plot(epochs, losses, linewidth=width, alpha=alpha, label=f"{size} processes")
     for i, epoch in enumerate(int(file.read_text()) for file in sorted(folders[-1].glob("killed-*"))):
         axes.axvline(epoch + 0.5, color="tab:red", linestyle=":", label=None if i else "a process is killed")
     axes.set(title="The same training on different numbers of processes", xlabel="epoch")
@@ -184,7 +185,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         folders = [Path(directory) / str(place) for place in range(len(options.sizes))]
         kills = [0] * (len(folders) - 1) + [options.kills]
-        results = [start(*each, options.epochs, count) for *each, count in zip(folders, options.sizes, kills)]
+        results = [start(at, size, options.epochs, count) for at, size, count in zip(folders, options.sizes, kills)]
         matplotlib.use("agg")
         draw(folders, options.sizes, options.out / "distributed-digits.png")
     same = len(set(results)) == 1

@@ -115,11 +115,11 @@ def draw(trials: list[Trial], path: Path) -> None:
     """Draw how many digits each trial misread after each of its rounds, in the color of its learning rate."""
     page, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     rates = matplotlib.colors.LogNorm(min(trial.rate for trial in trials), max(trial.rate for trial in trials))
-    colors = matplotlib.cm.ScalarMappable(rates, "viridis_r")
+    colors = matplotlib.colormaps["viridis_r"]
     for trial in reversed(trials):  # the best is drawn last, over all others
         epochs = list(trial.accuracies)
         misread = [1 - accuracy for accuracy in trial.accuracies.values()]
-        axes.plot(epochs, misread, "o-", color=colors.to_rgba(trial.rate), linewidth=3 if trial is trials[0] else 1.2)
+        axes.plot(epochs, misread, "o-", color=colors(rates(trial.rate)), linewidth=3 if trial is trials[0] else 1.2)
     axes.annotate("best", (epochs[-1], misread[-1]), (8, 0), textcoords="offset points", va="center")
     axes.set(title="A search that drops the worst trials after each round", xlabel="epochs")
     axes.set(ylabel="held-out digits misread", xscale="log", yscale="log")
@@ -127,7 +127,7 @@ def draw(trials: list[Trial], path: Path) -> None:
     axes.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5%", "10%", "20%", "50%", "100%"])
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)
-    page.colorbar(colors, ax=axes, label="learning rate")
+    page.colorbar(matplotlib.cm.ScalarMappable(rates, colors), ax=axes, label="learning rate")
     path.parent.mkdir(parents=True, exist_ok=True)
     page.savefig(path, dpi=120)
     plt.close(page)
