@@ -1,8 +1,7 @@
-"""`torch.distributed` for programs that run in one process.
+"""`torch.distributed`: groups of processes, the collectives between them, and what is built on these.
 
-Everything that libraries import is here, and answers as in PyTorch where no group has been made. `init_process_group`
-makes a group of one process, in which all collectives, `DistributedDataParallel`, FSDP and the rest work; a larger
-world raises RuntimeError.
+`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or makes
+a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
 """
 
 from importlib import import_module as _import_module
@@ -20,7 +19,7 @@ _fill_environment()
 
 __all__ = [
     "DeviceMesh", "MicroBatchSampler", "default_pg_timeout", "deterministic", "get_shards", "init_device_mesh",
-    "my_shards", *distributed_c10d.__all__,
+    "mean_loss", "my_shards", "should_stop", *distributed_c10d.__all__,
 ]  # fmt: skip
 
 # Imported on first use: few programs need them.
@@ -32,7 +31,8 @@ _MODULES = {
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
     "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
-    "my_shards": "_deterministic", "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
+    "mean_loss": "_data_parallel.averages", "my_shards": "_deterministic", "should_stop": "_preemption",
+    "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
 }  # fmt: skip
 
 
