@@ -83,6 +83,10 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
 
     Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g. Raises RuntimeError for shapes that do not
     broadcast and for boolean tensors.
+
+    >>> import cygrad
+    >>> cygrad.sub(cygrad.tensor([5.0, 7.0]), 1, alpha=2)
+    tensor([3., 5.])
     """
     check_not_bool(input, other)
     if alpha is 1 or alpha == 1:
@@ -204,6 +208,11 @@ cpdef Tensor mul(object input, object other, Tensor out=None):
 
     Either operand may be a number. Saves each operand if the other needs its gradient. Gradients: g * other, g * input.
     Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> cygrad.mul(cygrad.tensor([[1.0], [2.0]]), cygrad.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
     """
     return apply2(MUL, input, other, out)
 

@@ -161,6 +161,10 @@ def threshold_of_package(input, threshold, value, *, out=None):
     """`input` where it exceeds `threshold`, else `value`. Gradient: g where it exceeds it, else 0.
 
     Raises NotImplementedError for boolean and complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.threshold(cygrad.tensor([0.5, 2.0]), 1.0, -1.0)
+    tensor([-1.,  2.])
     """
     return _threshold(THRESHOLD, input, threshold, value, out)
 

@@ -53,7 +53,12 @@ def broadcast_to(input, *size, **named):
 
 
 def ravel(input):
-    """Flatten to one contiguous dimension: a view if `input` is contiguous, else a view of a copy."""
+    """Flatten to one contiguous dimension: a view if `input` is contiguous, else a view of a copy.
+
+    >>> import cygrad
+    >>> cygrad.ravel(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     return view(contiguous(require(input, "ravel")), -1)
 
 
