@@ -140,6 +140,10 @@ def rows():
 
 
 ROWS = rows()
+_OPS = {(mode, False): f"upsample_{mode}{{}}d" for mode in MODES} | {
+    (mode, True): f"_upsample_{mode}2d_aa" for mode in ("bilinear", "bicubic", "lanczos")
+}  # PyTorch's names
+_OPS["nearest-exact", False] = "_upsample_nearest_exact{}d"
 AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
@@ -264,7 +268,7 @@ def interpolate(
             between = resample(t.float(), one, row=row)
             t = (between.add(0.5).floor() if is_byte_image else between.round()).clamp(0, 255).to(t.dtype)
         return t
-    return resample(t, tables, row=row)
+    return resample(t, tables, row=row, hint=(_OPS[mode, bool(antialias)].format(dims), size, align_corners, factors))
 
 
 @lru_cache(256)

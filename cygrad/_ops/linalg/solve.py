@@ -13,6 +13,7 @@ from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.registry.dispatch import unseen
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import lu as kernels
@@ -252,7 +253,8 @@ def system(A, B, left):
     is_vector = b.dim() == 1 or (b.dim() + 1 == a.dim() and tuple(b.shape) == tuple(a.shape[:-1]))
     if not is_vector:
         check_matrices(b, "linalg.solve", "B")
-    columns = unsqueeze(b, -1) if is_vector else b
+    with unseen():
+        columns = unsqueeze(b, -1) if is_vector else b
     check_equation(a, columns, "linalg.solve", left)
     if is_vector and not left:
         raise RuntimeError(

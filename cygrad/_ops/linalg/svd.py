@@ -332,7 +332,11 @@ def pinverse(input, rcond=1e-15):
 
 
 @facts(
-    devices=(1, "tol", "atol", "rtol"), autocast="float32", out_castable="torch.linalg.matrix_rank result", overloads=""
+    devices=(1, "tol", "atol", "rtol"),
+    autocast="float32",
+    out_castable="torch.linalg.matrix_rank result",
+    overloads="",
+    engine="the count of singular values above a bound: PyTorch shows how it computes the bound, too",
 )
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.
