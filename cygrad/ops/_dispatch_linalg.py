@@ -228,3 +228,8 @@ def _frobenius(done: Any, made: Any) -> Any:
     order, dims, keepdim = done.args[:3]
     args = done.inputs[0], order, list(dims or range(done.inputs[0].ndim)), *([True] if keepdim else [])
     return Step(aten.norm.ScalarOpt_dim, args)
+
+
+@_rule("_grouped_mm")
+def _grouped(done: Any, made: Any) -> Step:
+    return Step(aten._grouped_mm.default, (*done.inputs[:2], *shortened(done.hint, (None,))))

@@ -124,6 +124,16 @@ def _index_reduce(done: Any, made: Any) -> Step:
     return Step(aten.index_reduce.default, (done.inputs[0], dim, done.hint, done.inputs[1], reduce), named)
 
 
+@_rule("segment_reduce")
+def _segment_reduce(done: Any, made: Any) -> Step:
+    reduce, axis, initial, _, lengths, offsets = done.args
+    given = {"lengths": lengths, "offsets": offsets, "axis": axis or None, "initial": initial}
+    named = {name: value for name, value in given.items() if value is not None}
+    return Step(
+        aten.segment_reduce.default, (done.inputs[0], reduce), named | ({"unsafe": True} if done.hint[0] else {})
+    )
+
+
 @_rule("put")
 def _put(done: Any, made: Any) -> Step:
     return Step(aten.put.default, (done.inputs[0], done.hint, done.inputs[1], *([True] if done.args[0] else [])))
