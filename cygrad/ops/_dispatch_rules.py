@@ -149,6 +149,16 @@ def _polynomial(done: Any, made: Any) -> Any:
     return Step(packet.default if isinstance(x, Tensor) else packet.x_scalar, (x, n))
 
 
+@_rule("round.decimals")
+def _round(done: Any, made: Any) -> Step:
+    return Step(aten.round.decimals, done.inputs, {"decimals": done.args[0]})
+
+
+@_rule("nan_to_num")
+def _nan_to_num(done: Any, made: Any) -> Step:
+    return Step(aten.nan_to_num.default, (*done.inputs, *shortened(done.args, (None, None, None))))
+
+
 @_rule("conj_physical")
 def _conj_physical(done: Any, made: Any) -> Step:
     return Step(aten._conj_physical.default, done.inputs)

@@ -133,9 +133,8 @@ def rows():
         flags = IMAGE if mode == "bicubic" else IMAGE | IMAGE_GRADIENT  # likewise
         found[mode, dims, False] = resampling(f"Upsample{mode.title()}{dims}DBackward0", flags)
         found[mode, dims, True] = resampling(f"Upsample{mode.title()}{dims}DAaBackward0", flags)
-    for (mode, _, antialias), row in found.items():
-        if mode != "nearest-exact" and not antialias:
-            note_facts(row.node_name, {"derived": derived})
+    for row in found.values():
+        note_facts(row.node_name, {"derived": derived})
     return found
 
 

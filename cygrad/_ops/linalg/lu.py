@@ -251,7 +251,8 @@ UNPACK = declare(
     unpack_rule,
     flags=FUNCTION_ONLY,
     inputs="LU_data",
-    attributes="shape _",
+    attributes="_ _",
+    derived={"LU_data_sym_argsize_minus_1": (0, -1), "LU_data_sym_argsize_minus_2": (0, -2)},
     devices="together",
     out_dtype="same",
 )

@@ -237,7 +237,7 @@ SOLVE = declare(
     saves=(IN0 | OUT0, IN0),
     flags=LINALG,
     inputs="A B",
-    attributes="left is_vector",
+    attributes="left _",
     devices="together",
     out_dtype="same",
 )

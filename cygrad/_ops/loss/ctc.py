@@ -36,6 +36,10 @@ CTC = declare(
     devices="together",
     autocast="float32",
     on_cpu=(2, 3, "input_lengths", "target_lengths"),
+    derived={
+        "input_lengths": lambda n: tuple(n.args[1].tolist()),
+        "target_lengths": lambda n: tuple(n.args[2].tolist()),
+    },
 )
 
 

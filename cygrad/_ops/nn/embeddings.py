@@ -240,6 +240,9 @@ EMBEDDING_BAG = declare(
         "indices": lambda n: tensor_of(n.args[0]),
         "result1": lambda n: tensor_of(n.args[1]),
         "weight_sym_argsize_0": (5, 0),
+        "sparse": (6,),
+        "padding_idx": (7,),
+        "scale_grad_by_freq": (8,),
     },
 )
 
