@@ -19,7 +19,7 @@ from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
 from cygrad._kernels.cpu.linalg.triangular import stack_of
-from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.device.cupy_library import is_meta, module_of
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import neg
 from cygrad._ops.base.batching.rules import rule
@@ -59,7 +59,7 @@ def solve_array(a, b):
             pass
     lu, pivots, info = kernels.lu_factor(a)
     x = kernels.lu_solve(lu, pivots, b)
-    return (laid_by_columns(x) if type(x) is np.ndarray else x), info
+    return (laid_by_columns(x) if type(x) is np.ndarray or is_meta(x) else x), info
 
 
 @over_stacks(2)
