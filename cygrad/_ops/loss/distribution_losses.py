@@ -457,7 +457,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     arrays, constant = tuple(map(array_of, given)), 0.5 * math.log(2 * math.pi) if full else 0.0
     broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not broadcast
     row = GAUSSIAN_BY_REDUCTION[bool(full)][CODES[reduction]]
-    return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,))
+    return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,), hint=(eps,))
 
 
 @rule("gaussian_nll_loss")

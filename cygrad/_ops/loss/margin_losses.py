@@ -95,7 +95,7 @@ def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     (x,) = of_one_type(x)
     arrays = array_of(x), array_of(y)
     result = computed(
-        HINGE_BY_REDUCTION[known(reduction)], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,)
+        HINGE_BY_REDUCTION[known(reduction)], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,), hint=(y,)
     )
     keep(result, 1, y)
     return result
@@ -171,7 +171,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
 
 def _finished(op, losses, input, kept, reduction, more=()):
     """Reduce and record a loss that is differentiable only in its input; `kept` are saved in addition."""
-    result = finished(op, losses, (input,), reduction, more)
+    result = finished(op, losses, (input,), reduction, more, hint=kept)
     for slot, value in enumerate(kept, 1):
         if value is not None:
             keep(result, slot, value)
@@ -231,7 +231,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         kernel = kernels.soft_margin_of_labels  # converts the labels chunk by chunk
     else:
         arrays = promoted(x, y, 0)
-    result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how)
+    result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how, hint=(y,))
     keep(result, 1, y)
     return result
 
@@ -350,7 +350,7 @@ MULTILABEL_MARGIN = declare(
     saves=IN0,
     flags=ELSEWHERE,
     inputs="self target",
-    attributes="reduction _ slopes is_target",
+    attributes="reduction _ _ is_target",
     devices="together",
     autocast="float32",
     autocast_gpu="float32",

@@ -247,6 +247,9 @@ EMBEDDING_BAG = declare(
         "indices": lambda n: tensor_of(n.args[0]),
         "result1": lambda n: tensor_of(n.args[1]),
         "weight_sym_argsize_0": (5, 0),
+        "sparse": (6,),
+        "padding_idx": (7,),
+        "scale_grad_by_freq": (8,),
     },
 )
 
@@ -391,7 +394,8 @@ def embedding_bag_of_package(
         rows = np.zeros(len(starts), np.int64, like=places)
     args = places, bags, scale, largest, mode, table.shape, sparse, padding, scale_grad_by_freq
     arrays = result, bags, sizes, rows
-    return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1)
+    shown = i, o, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
+    return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1, shown)
 
 
 def _check_bags(table, places, starts, padding_idx):

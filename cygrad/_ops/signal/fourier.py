@@ -109,6 +109,7 @@ def fft_c2r_rule(n, g):
 FFT_C2R = declare(
     "fft_c2r",
     fft_c2r_rule,
+    engine="pairs of frequencies may have other weights: PyTorch transforms with zeros in the place of the second ones",
     flags=LINEAR | PRIVATE,
     kernel=kernels.c2r,
     inputs="self",
