@@ -6,6 +6,7 @@ from cygrad._kernels.device.cupy_library import (
     META,
     PINNED,
     current_device,
+    dense,
     explained,
     is_array,
     is_meta,
@@ -113,7 +114,7 @@ def concatenate(*given):
     arrays = [cast(a, dtype) for a in arrays]
     shapes, strides = tuple([a.shape for a in arrays]), tuple([a.strides for a in arrays])
     found = _joined(arrays, axis, shapes, strides)
-    return np.concatenate(arrays, axis) if found is None else found
+    return dense(np.concatenate(arrays, axis)) if found is None else found
 
 
 def _joined(arrays, axis, shapes, strides):
@@ -133,7 +134,7 @@ def stack(*given):
     d, shape = axis % (here.ndim + 1), here.shape
     shapes = (shape[:d] + (1,) + shape[d:],) * len(arrays)
     found = _joined(arrays, d, shapes, tuple([a.strides[:d] + (0,) + a.strides[d:] for a in arrays]))
-    return np.stack(arrays, axis) if found is None else found
+    return dense(np.stack(arrays, axis)) if found is None else found
 
 
 def empty_like(a, dtype, order):

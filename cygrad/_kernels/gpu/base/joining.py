@@ -12,7 +12,7 @@ from cygrad._kernels.gpu.launch.program import Program
 _MOST, _DIMS, _THREADS, _MOST_BLOCKS = 8, 6, 256, 1 << 16
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"}
 
-# Elements are moved in units of up to 16 bytes, of which lengths and strides are multiples. A row of the grid copies one
+# Elements are moved in units of up to 16 bytes, of which lengths and strides are multiples. A row of the grid copies an
 # array, in the order of the result.
 _JOIN = Program(
     "join",
