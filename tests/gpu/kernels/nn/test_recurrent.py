@@ -81,6 +81,19 @@ def test_sequences_of_many_lengths(kind, bidirectional, way):
 
 
 @kinds
+def test_packing_and_padding(kind):
+    def call(layer, on):
+        x = on(torch.randn(3, 5, 3))
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([2, 5, 3]), batch_first=True, enforce_sorted=False)
+        out, last = layer(packed)
+        padded, lengths = nn.utils.rnn.pad_packed_sequence(out, batch_first=True, padding_value=2.0)
+        assert lengths.tolist() == [2, 5, 3] and lengths.device.type == "cpu" and padded.device == x.device
+        return flat(padded, last), [x]
+
+    compared(lambda: KINDS[kind](3, 5), call, torch.float64)
+
+
+@kinds
 def test_given_states_and_gradients_of_some_results(kind, way):
     def call(layer, on):
         x, h = on(torch.randn(4, 3, 2)), on(torch.randn(1, 3, 2 if kind == "projected" else 5))
@@ -96,6 +109,7 @@ def test_given_states_and_gradients_of_some_results(kind, way):
 def test_launches_do_not_grow_with_the_length(kind):
     layer, counts = KINDS[kind](3, 8).cuda(), []
     for steps in (2, 30):
+        layer.zero_grad()
         with cupy_standin.watch() as seen:
             layer(torch.ones(steps, 2, 3, device="cuda"))[0].sum().backward()
         counts.append(len(seen.launches))
