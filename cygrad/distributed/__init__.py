@@ -1,7 +1,7 @@
 """`torch.distributed`: groups of processes, the collectives between them, and what is built on these.
 
-`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or makes
-a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
+`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or
+makes a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
 """
 
 from importlib import import_module as _import_module
