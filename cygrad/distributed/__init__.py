@@ -11,6 +11,7 @@ from cygrad.distributed import distributed_c10d as distributed_c10d
 from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
+from cygrad.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
 from cygrad.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout
