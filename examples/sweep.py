@@ -1,14 +1,15 @@
 """Search for good settings of a network, each tried in a process of its own: on a laptop, or unchanged on a cluster.
 
-    python examples/sweep.py                                   # use all cores of this machine, save a picture
-    python examples/sweep.py --scheduler tcp://head-node:8786  # use the workers of a Dask cluster
+    python examples/sweep.py                                   # all cores of this machine; saves a picture
+    python examples/sweep.py --scheduler tcp://head-node:8786  # the workers of a Dask cluster
+    python examples/sweep.py --scheduler ray                   # those of a Ray cluster, or, without one, of Ray here
     python examples/sweep.py --trials 40 --rounds 4 --keep 3 --out /tmp
 
 Random settings train for an epoch; those that read the most held-out digits go on for twice as long, round after round
 (successive halving). A trial is a plain function of its settings, its model and its optimizer. Model and optimizer
 travel to the process that goes on with them, and back, by pickle; their arrays are not copied where the library passes
 buffers out of band. For a Dask cluster start `dask scheduler` on one machine and `dask worker tcp://head-node:8786` on
-each, where cygrad and scikit-learn are installed too.
+each, where cygrad and scikit-learn are installed too. A Ray cluster is found by `RAY_ADDRESS`, or on its own machines.
 """
 
 import argparse
@@ -143,13 +144,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the settings")
     parser.add_argument("--jobs", type=int, default=-1, help="processes on this machine; -1 for one on each core")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
-    parser.add_argument("--scheduler", help="address of a Dask scheduler, whose workers are used instead")
+    parser.add_argument("--scheduler", help="address of a Dask scheduler, or ray: its workers are used instead")
     options = parser.parse_args()
     if min(options.trials, options.rounds) < 1 or options.keep < 2:
         parser.error("--trials and --rounds must be at least 1, and --keep at least 2")
     chance = random.Random(options.seed)
     trials = [Trial.drawn(number, chance) for number in range(options.trials)]
-    if options.scheduler:
+    if options.scheduler == "ray":
+        from ray.util.joblib import register_ray  # only clusters need it
+
+        register_ray()
+        with joblib.parallel_config("ray", n_jobs=options.jobs):
+            trials = search(trials, options.rounds, options.keep, joblib.Parallel())
+    elif options.scheduler:
         from dask.distributed import Client  # only clusters need it
 
         with Client(options.scheduler), joblib.parallel_config("dask"):

@@ -1,7 +1,7 @@
 """`torch.distributed`: groups of processes, the collectives between them, and what is built on these.
 
-`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or makes
-a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
+`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or
+makes a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
 """
 
 from importlib import import_module as _import_module
@@ -11,6 +11,7 @@ from cygrad.distributed import distributed_c10d as distributed_c10d
 from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
+from cygrad.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
 from cygrad.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout

@@ -111,6 +111,7 @@ class Optimizer:
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+<<<<<<< HEAD
         """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros.
 
         >>> import cygrad
@@ -121,6 +122,11 @@ class Optimizer:
         >>> print(w.grad)
         None
         """
+=======
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
+        if self.__dict__.pop("_has_arrived", False):
+            self._optimizer_step_post_hooks[_WATCH] = _watch_first_step
+>>>>>>> dist
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -287,6 +293,7 @@ class Optimizer:
                     on_writable_memory(value)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
+            self._has_arrived = True
         for group in self.param_groups:  # options added after the state was saved
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
@@ -337,6 +344,25 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
     return add_hook(global_post_hooks, hook)
+
+
+_WATCH = -1  # the key of a hook that no handle removes
+
+
+def _watch_first_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """After the first step that follows `zero_grad` of an unpickled or copied optimizer: warn if it changed nothing.
+
+    Models and optimizers share parameters only if they travel together; else the optimizer has copies of its own, which
+    never get a gradient.
+    """
+    del optimizer._optimizer_step_post_hooks[_WATCH]
+    if all(parameter.grad is None for group in optimizer.param_groups for parameter in group["params"]):
+        warn(
+            f"{type(optimizer).__name__}.step() has changed nothing: no parameter of this optimizer has a gradient. It "
+            "was unpickled or copied; if that was apart from its model, it has parameters of its own.\n"
+            "  to fix it: let model and optimizer travel within one object, such as the tuple (model, optimizer); for "
+            "Dask, which takes tuples apart, one of a class"
+        )
 
 
 _NONE = HookDict()  # never filled

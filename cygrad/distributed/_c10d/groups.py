@@ -197,7 +197,7 @@ def _made(name, ranks, engine, group_name, group_desc, device_id, timeout):
     group_name = group_name or str(world.count)
     config = BackendConfig(name)
     made = ProcessGroup(
-        engines_for(config, engine, world.connection.store, timeout),
+        engines_for(config, engine, world.connection.store, timeout, world.connection.guard),
         ranks,
         engine.rank,
         name=name,

@@ -105,7 +105,7 @@ class Reducer:
         if len(self.buckets) == 1:
             return
         rest = sorted(set(range(len(self.parameters))) - set(self._arrivals), reverse=True)
-        order = cygrad.tensor(list(dict.fromkeys(self._arrivals)) + rest)
+        order = cygrad.tensor(list(dict.fromkeys(self._arrivals)) + rest, device=self.model.device)
         self.group.broadcast([order], 0).wait()
         assignment = self._assigned(order.tolist())
         if assignment[0] != [bucket.numbers for bucket in self.buckets]:
@@ -259,7 +259,8 @@ class Reducer:
                 if result is not bucket.data:
                     bucket.data.copy_(result)
         if self.hook is not None:  # hooks see the gradients alone
-            headers = cygrad.cat([b.header.float() for b in self.buckets if isinstance(b, Bucket)] or [cygrad.zeros(1)])
+            none = cygrad.zeros(0, device=self.model.device)
+            headers = cygrad.cat([none, *(b.header.float() for b in self.buckets if isinstance(b, Bucket))])
             self.group.allreduce([headers]).wait()
             for bucket in self.buckets:
                 if isinstance(bucket, Bucket):
