@@ -111,7 +111,6 @@ class Optimizer:
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-<<<<<<< HEAD
         """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros.
 
         >>> import cygrad
@@ -122,11 +121,8 @@ class Optimizer:
         >>> print(w.grad)
         None
         """
-=======
-        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
         if self.__dict__.pop("_has_arrived", False):
             self._optimizer_step_post_hooks[_WATCH] = _watch_first_step
->>>>>>> dist
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
