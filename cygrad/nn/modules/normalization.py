@@ -284,8 +284,8 @@ def _shape(given: Any) -> tuple[int, ...]:
 class LayerNorm(_Affine):
     """Normalizes over the last dimensions: `(x - mean) / sqrt(var + eps) * weight + bias`, as `F.layer_norm`.
 
-    Input and output shape (*, *normalized_shape). `weight` and `bias` have the shape `normalized_shape`; they start at 1
-    and 0. Raises RuntimeError if the last dimensions of the input differ.
+    Input and output shape (*, *normalized_shape). `weight` and `bias` have the shape `normalized_shape`, and start at
+    1 and 0. Raises RuntimeError if the last dimensions of the input differ.
 
     >>> import cygrad
     >>> cygrad.nn.LayerNorm(2)(cygrad.tensor([1.0, 3.0])).detach().round(decimals=3)
