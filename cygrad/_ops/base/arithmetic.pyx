@@ -391,7 +391,12 @@ cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, u
                     aliases="negative", out_dtype="found")
 
 cpdef Tensor neg(object input, Tensor out=None):
-    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor."""
+    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor.
+
+    >>> import cygrad
+    >>> cygrad.neg(cygrad.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
     if is_bool(input):
         raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
                            "invert a mask, use the `~` or `logical_not()` operator instead.")

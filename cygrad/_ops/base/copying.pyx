@@ -154,7 +154,12 @@ cdef Tensor converted(Tensor t, dtype wanted):
 
 
 def type_as(self, other):
-    """Convert this tensor to the dtype and device of `other`."""
+    """Convert this tensor to the dtype and device of `other`; return it itself if it has both. Gradient: g, converted back.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).type_as(cygrad.tensor([1]))
+    tensor([1, 1])
+    """
     return to(require(self, "type_as"), require(other, "type_as", "other"))
 
 

@@ -466,7 +466,13 @@ def real_of_several(function, input, s, dim, norm, out):
 
 @facts(autocast="float32")
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """Inverse of `rfftn`; the last length is that of the result. See `irfft`."""
+    """Inverse of `rfftn`; the last length is that of the result. See `irfft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.irfftn(cygrad.ones(2, 2))
+    tensor([[1., 0.],
+            [0., 0.]])
+    """
     return several_to_real("irfftn", input, s, dim, norm, out)
 
 
@@ -477,7 +483,13 @@ def several_to_real(function, input, s, dim, norm, out):
 
 
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`hfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
+    """`hfft` along the last of several dimensions, `fft` along the others; see `fftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.hfftn(cygrad.ones(2, 2))
+    tensor([[4., 0.],
+            [0., 0.]])
+    """
     return hermitian_of_several("hfftn", input, s, dim, norm, out)
 
 
@@ -489,7 +501,13 @@ def hermitian_of_several(function, input, s, dim, norm, out):
 
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """Inverse of `hfftn`: the conjugate of `rfftn`, with the scale of `ifftn`."""
+    """Inverse of `hfftn`: the conjugate of `rfftn`, with the scale of `ifftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ihfftn(cygrad.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return inverse_hermitian_of_several("ihfftn", input, s, dim, norm, out)
 
 
@@ -562,12 +580,24 @@ def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 
 
 def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`hfftn` along two dimensions, by default the last two."""
+    """`hfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.hfft2(cygrad.ones(2, 2))
+    tensor([[4., 0.],
+            [0., 0.]])
+    """
     return hermitian_of_several("hfft2", input, s, pair(dim, "hfft2"), norm, out)
 
 
 def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ihfftn` along two dimensions, by default the last two."""
+    """`ihfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.ihfft2(cygrad.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return inverse_hermitian_of_several("ihfft2", input, s, pair(dim, "ihfft2"), norm, out)
 
 
