@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +33,7 @@ _TRIES = 3  # captures of a kind of calls before it is left alone
 _FRUITLESS = 12  # kinds of calls, with few replays, before a function is left alone for a while
 _CAPTURES = 8  # captures, with few replays, before it is
 _OUTDATED = 16  # calls that a plan did not fit, since it did, before a newer one takes its place
+_LAYOUTS = 8  # of gradients from outside, for one kind of calls
 _REST = 256  # calls: the first such while; each is twice as long as the last one
 
 _alone = threading.Lock()  # one call is watched at a time
@@ -49,6 +51,7 @@ class Kind:
         self.reasons: list[Reason] = []
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
+        self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
@@ -183,7 +186,8 @@ class Step:
             return self._run(args, kwargs)
         self.captures += 1
         watch = Watch()
-        value, made = self._captured(watch, capture, signature, args, kwargs)
+        by = functools.partial(capture, sees_grads=kind.watch.sees_grads, layouts=kind.layouts)
+        value, made = self._captured(watch, by, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
         after = Value(value, survey.seen)
         if after.is_strange:
@@ -228,10 +232,20 @@ class Step:
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:
                 self.plans.drop(plan)
-        self.plans.first(Plan(key, signature, survey.guard, program, after.maker(), UNFIT))
+        plan = Plan(key, signature, survey.guard, program, after.maker(), UNFIT)
+        if program.history is not None:
+            program.history.bind(self._run, survey.guard, functools.partial(self._learn, kind, weakref.ref(plan)))
+        self.plans.first(plan)
         kind.survey = kind.program = kind.value = None
         kind.tries, kind.reasons = 0, []
         return value
+
+    def _learn(self, kind: Kind, plan: weakref.ref[Plan], layout: Any) -> None:
+        """Have the next calls captured with a further layout of the gradients that come from outside."""
+        outdated = plan()
+        if outdated is not None and layout not in kind.layouts and len(kind.layouts) < _LAYOUTS:
+            kind.layouts = (*kind.layouts, layout)
+            self.plans.drop(outdated)
 
     def _surveyed(self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int]) -> tuple[Survey, Signature]:
         assert kind.watch is not None

@@ -183,6 +183,11 @@ class Watch:
         """Whether something that ran may have read the options of an optimizer's groups, besides its step."""
         return self._has_read_groups or self.is_dynamic or not _GROUPS.isdisjoint(self.names)
 
+    @property
+    def sees_grads(self) -> bool:
+        """Whether something that ran may look at the `grad` of a tensor."""
+        return self.is_dynamic or any("grad" in names for names in (self.names, self.own_names))
+
     def covers(self, other: Watch) -> bool:
         """Whether all functions that ran in another call ran in this one, too."""
         return (
