@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from cygrad import is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.plans import MISS, Plan, Plans
@@ -26,6 +27,7 @@ from cygrad.compiler._settings import entered
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
 from cygrad.compiler._watching import Reason, Watch, current_watch
+from cygrad.nn import Module
 from cygrad.utils.warning import warn
 
 _KINDS = 64  # kinds of calls that are remembered
@@ -114,7 +116,7 @@ class Step:
             entered(-1)
 
     def _advance(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        key = kind_of(args, kwargs)
+        key = (*kind_of(args, kwargs), self._mode())
         kind = self.kinds.get(key)
         if kind is None:
             kind = self.kinds[key] = Kind()
@@ -138,6 +140,12 @@ class Step:
         if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
             return self._compare(key, kind, args, kwargs)
         return self._capture(kind, args, kwargs)
+
+    def _mode(self) -> tuple[Any, ...]:
+        """Return what usually makes a function another one: grad mode, and whether its module is being trained."""
+        module = getattr(self.function, "__self__", self.function)
+        training = module.training if isinstance(module, Module) else None
+        return is_grad_enabled(), is_inference_mode_enabled(), training
 
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
@@ -379,7 +387,7 @@ def graph_break(reasons: list[Reason]) -> GraphBreak:
 
 def _changing(kinds: OrderedDict[Any, Kind]) -> str | None:
     """Return which argument differs between the two kinds of calls that were seen last."""
-    *_, ((_, args), (_, named)), ((_, other), (_, other_named)) = kinds
+    *_, ((_, args), (_, named), _), ((_, other), (_, other_named), _) = kinds
     for i, (a, b) in enumerate(zip(args, other)):
         if a != b:
             return f"argument {i}"

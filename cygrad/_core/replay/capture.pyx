@@ -230,12 +230,12 @@ cdef int enter_history(Program program, Tape tape, Situation now, graph, list le
             kept.append(block)
             program.sizes.append(0)
         program.results.append(r)
-    check_changes(tape, kept)
+    program.history.keeps_former = reads_changes(tape, kept)
     return 0
 
 
-cdef int check_changes(Tape tape, list kept) except -1:
-    """Raise if what the step changes outside of it decides what it returns: then the function, called once more, would not
+cdef bint reads_changes(Tape tape, list kept) except -1:
+    """Whether what the step changes outside of it may decide what it returns: then the function, called once more, would not
     return the same."""
     cdef Entry entry
     cdef Touch touch
@@ -247,9 +247,7 @@ cdef int check_changes(Tape tape, list kept) except -1:
                 after.update([t.block for t in entry.touches
                               if t.mode & (WRITES | SCATTERS) and t.block is not None and t.block.kind == INNER_BLOCK])
                 break
-    if not after.isdisjoint(kept):
-        raise Unfit("it returns what depends on a tensor that it changes")
-    return 0
+    return not after.isdisjoint(kept)
 
 
 cdef list checked_lives(list found, dict before):

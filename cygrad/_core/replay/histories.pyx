@@ -30,7 +30,7 @@ cimport numpy as cnp
 import numpy as np
 
 from cygrad._core.engine.backward cimport run_grad
-from cygrad._core.graph.node cimport Node, NodeHooks, begin_node, forbid_making, set_metas
+from cygrad._core.graph.node cimport Node, begin_node, forbid_making, set_metas
 from cygrad._core.graph.opdef cimport OpDef, OpNode
 from cygrad._core.graph.saved_slots cimport check_not_freed, refuse_modified, value_in
 from cygrad._core.graph.tensor cimport (
@@ -228,7 +228,7 @@ cdef tuple inner_gradients(list outputs, tuple grads, list edges, list arguments
     finally:
         for node, former in zip(nodes, hooks):
             if node.hooks is None:
-                node.hooks = <NodeHooks?>former
+                node.hooks = former
     for i, grad in zip(places, results):
         found[i] = grad
     return tuple(found)
@@ -278,7 +278,7 @@ cdef class Past(History):
         """The programs of the backward passes."""
         return [(<Pass>each).program for each in self.passes.values()]
 
-    cdef list attached(self, list found, list arguments, tuple call, list states):
+    cdef list attached(self, list found, list arguments, tuple call, tuple states):
         cdef CompiledFunctionBackward node = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
         cdef Tensor t
         cdef Py_ssize_t i, n = len(arguments)
@@ -433,10 +433,10 @@ cdef class Past(History):
         state.modes = self.program.modes
         unwanted_outside, state.unwanted, state.spare = state.unwanted, 0, NULL
         try:
-            if node.states is not None:
-                for each, former in zip(self.program.lives, node.states):
-                    (<Live>each).restore(former)
-            value = self.program.without_effects(lambda: self.function(*node.given))
+            drawn, changed = node.states
+            for each, former in zip(self.program.lives, drawn or ()):
+                (<Live>each).restore(former)
+            value = self.program.without_effects(lambda: self.function(*node.given), changed)
         finally:
             state.modes, state.unwanted = modes, unwanted_outside
             for each, former in zip(self.program.lives, current):
@@ -475,7 +475,7 @@ cdef class CompiledFunctionBackward(Node):
     cdef list arguments             # of the program
     cdef tuple given                # the arguments of the function
     cdef list counters, versions    # of what is watched
-    cdef list states                # of random numbers before the call
+    cdef tuple states               # of random numbers before the call, and copies of what it changed
 
     cdef object call(self, object grad):
         cdef ThreadState* state = thread_state()

@@ -68,7 +68,8 @@ cdef class Result:              # a tensor that the step returns, or a new gradi
 
 cdef class History:             # of results whose backward pass comes later; its methods are in histories.pyx
     cdef readonly Py_ssize_t n_results      # further results of the program are memory for the backward pass
-    cdef list attached(self, list found, list arguments, tuple call, list states)
+    cdef public bint keeps_former           # whether a run keeps the bytes of what it changes, as they were before
+    cdef list attached(self, list found, list arguments, tuple call, tuple states)
     cdef str difference(self, list leaves, list found, list arguments)
 
 cdef class Program:
@@ -100,5 +101,7 @@ cdef class Program:
     cdef Tensor made_tensor(self, Result r, list shared)
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef list changed(self)
+    cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
     cdef str names_of(self, Py_ssize_t i)

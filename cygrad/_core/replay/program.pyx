@@ -271,8 +271,9 @@ cdef class Result:
 
 cdef class History:
 
-    cdef list attached(self, list found, list arguments, tuple call, list states):
-        """The results of a run, with their history. `states`: where random numbers stood before the run."""
+    cdef list attached(self, list found, list arguments, tuple call, tuple states):
+        """The results of a run, with their history. `states`: where random numbers stood before the run, or None, and copies
+        of the ranges that it has changed, or None."""
         return found
 
     cdef str difference(self, list leaves, list found, list arguments):
@@ -398,7 +399,7 @@ cdef class Program:
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
         cdef Result r
         cdef External e
-        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None
+        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None, former = None
         cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
@@ -418,6 +419,8 @@ cdef class Program:
                 found.append(found[r.index])
         if self.lives and (self.launches.may_fail() or self.history is not None):
             states = [(<Live>each).saved() for each in self.lives]
+        if self.history is not None and self.history.keeps_former:
+            former = self.changed()
         failure = "was interrupted"
         try:
             failure = self.launches.run()
@@ -438,7 +441,7 @@ cdef class Program:
             e = <External>(<tuple>self.grads[i])[0]
             if e.tensor.grad_ is not grads[i]:
                 set_grad(e.tensor, grads[i])
-        return found if self.history is None else self.history.attached(found, arguments, call, states)
+        return found if self.history is None else self.history.attached(found, arguments, call, (states, former))
 
     cdef Tensor part_of(self, Result r, Tensor argument):
         """A tensor on the memory of an argument."""
@@ -506,21 +509,33 @@ cdef class Program:
             found = self.history.difference(leaves, twins, arguments)
         return value, found
 
-    def without_effects(self, call):
-        """Do `call()`, a call of the step as it is written, and undo what it changes of tensors outside of it."""
+    cdef list changed(self):
+        """Copies of the external ranges that the step changes, and None for each other one."""
+        return [self.shadow(i) if self.changes[i] else None for i in range(self.n_ranges)]
+
+    cdef int put_back(self, list copies) except -1:
+        """Let external ranges have the bytes of copies."""
         cdef Py_ssize_t i
+        for i in range(self.n_ranges):
+            if copies[i] is not None:
+                memcpy(<void*>self.lows[i], cnp.PyArray_DATA(<cnp.ndarray>copies[i]), self.highs[i] - self.lows[i])
+        return 0
+
+    def without_effects(self, call, list former):
+        """Do `call()`, a call of the step as it is written, and undo what it changes of tensors outside of it. `former` are
+        copies of what the step changes, as it was before the call that is repeated; None if that does not matter."""
         cdef VersionCounter counter
         cdef tuple change
-        cdef list shadows = [self.shadow(i) if self.changes[i] else None for i in range(self.n_ranges)], versions = []
+        cdef list shadows = self.changed(), versions = []
         for change in self.counts:
             counter = <VersionCounter>change[0]
             versions.append((counter, counter.version, counter.op_name, counter.code, counter.lasti))
         try:
+            if former is not None:
+                self.put_back(former)
             return call()
         finally:
-            for i in range(self.n_ranges):
-                if shadows[i] is not None:
-                    memcpy(<void*>self.lows[i], cnp.PyArray_DATA(<cnp.ndarray>shadows[i]), self.highs[i] - self.lows[i])
+            self.put_back(shadows)
             for counter, version, op_name, code, lasti in versions:
                 counter.version, counter.op_name, counter.code, counter.lasti = version, op_name, code, lasti
 
