@@ -253,6 +253,7 @@ class Step:
         outdated = plan()
         if outdated is not None and layout not in kind.layouts and len(kind.layouts) < _LAYOUTS:
             kind.layouts = (*kind.layouts, layout)
+            self.captures = 0
             self.plans.drop(outdated)
 
     def _surveyed(self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int]) -> tuple[Survey, Signature]:

@@ -410,7 +410,7 @@ def test_memory_that_is_replaced_before_the_pass():
 
     def act(call, optimizer):
         out = call(pair.x)
-        weight = parameters_of(call)[0]
+        weight = parameters_of(call)[0]  # which no gradient needs
         former = weight.data
         weight.data = cygrad.zeros(8, 4)
         out.pow(2).mean().backward()

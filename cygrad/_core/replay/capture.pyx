@@ -345,7 +345,7 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
         if type(t.array) is not cnp.ndarray:
             raise Unfit("a tensor outside of the step is not in main memory")
         e = External.__new__(External)
-        e.may_have_hooks = now.is_pass or not now.sees_grads
+        e.is_of_pass, e.may_have_hooks = now.is_pass, now.is_pass or not now.sees_grads
         if t.accumulator is not None and t.accumulator.hooks is not None and not e.may_have_hooks:
             raise Unfit("a tensor outside of the step has hooks")
         e.tensor, e.array, e.data, e.flags = t, t.array, cnp.PyArray_BYTES(<cnp.ndarray>t.array), t.flags

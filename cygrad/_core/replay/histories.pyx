@@ -14,7 +14,8 @@ CompiledFunctionBackward, whose inputs are the arguments and the tensors outside
                 saved values are released. There is one program for each layout of the incoming gradients.
     otherwise   A pass that is itself recorded (double backward), or whose gradients have another layout, runs as it is
                 written: the function is called once more, with the random numbers of the first time and without its
-                effects, and that graph is run. If a layout comes again, the function is captured anew with it.
+                effects, and that graph is run. If a layout comes again, the function is captured anew with it. After a
+                recorded pass, the node's edges lead to this graph, so that later passes sum up gradients as eager ones do.
     versions    For each value that the eager graph has saved, the node remembers the version of the tensor whose memory it
                 is. A change in between is eager's error.
 
@@ -41,6 +42,7 @@ from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_stat
 from cygrad._kernels.tape.tape cimport ARGUMENT_BLOCK, READS, Block, Entry, Touch
 
 from cygrad._core.engine.arguments import GradientEdge
+from cygrad._core.engine.backward import queue_callback
 from cygrad._core.errors import messages
 from cygrad._core.replay.program import MISS, Unfit
 
@@ -262,6 +264,7 @@ cdef class Past(History):
     cdef list watched               # (kind, number) of tensors whose versions are compared
     cdef list saved                 # of Saved: all that the eager graph has saved
     cdef readonly dict passes       # {key of the layout: Pass}
+    cdef Pass dense                 # that for dense gradients of all results
     cdef readonly dict refused      # {key: why such a pass cannot be replayed}
     cdef Program program            # whose history this is
     cdef object flatten
@@ -334,14 +337,17 @@ cdef class Past(History):
         for t in outputs:
             if grad_fn_of(<Tensor>t) is None:
                 return "a result has no history"
-        for key, each in self.passes.items():
+        for key, each in list(self.passes.items()):
             strides, unwanted = key
             grads = tuple([None if step is None else placeholder(t, step, 2) for t, step in zip(outputs, strides)])
             _, text = each.program.check(
                 lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
-                [*grads, *saved], are_there)
-            if text is not None:
+                [*are_there(grads), *saved], are_there)
+            if text is not None and each is self.dense:
                 return f"in the backward pass, {text}"
+            if text is not None:
+                self.refused[key] = text
+                del self.passes[key]
         return None
 
     def bind(self, function, guard, learn):
@@ -365,6 +371,7 @@ cdef class Past(History):
                 if key == dense:
                     raise
                 self.refused[key] = str(reason)
+        self.dense = self.passes[dense]
         return 0
 
     cdef Pass captured(self, tuple key, object by, Graph graph, list outputs, list arguments, list saved, list blocks):
@@ -421,7 +428,8 @@ cdef class Past(History):
         """The gradients of a pass that cannot be replayed: from a graph that is made once more."""
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes
-        cdef list current = None, outputs
+        cdef list current, outputs
+        cdef const char* reason
         if self.function is None or node.given is None:
             raise RuntimeError(messages.COMPILED_BACKWARD.format("its function is not known"))
         if not self.guard.holds():
@@ -429,6 +437,10 @@ cdef class Past(History):
         for (kind, i), counter, version in zip(self.watched, node.counters, node.versions):
             if kind is not RESULT and (<VersionCounter>counter).version != version:
                 raise RuntimeError(messages.COMPILED_BACKWARD.format("a tensor that it reads was changed in place"))
+        for external in self.program.outside:
+            reason = (<External>external).misfit()
+            if reason != NULL:
+                raise RuntimeError(messages.COMPILED_BACKWARD.format(reason.decode()))
         current = [(<Live>each).saved() for each in self.program.lives]
         state.modes = self.program.modes
         unwanted_outside, state.unwanted, state.spare = state.unwanted, 0, NULL
@@ -443,7 +455,10 @@ cdef class Past(History):
                 (<Live>each).restore(former)
         leaves = self.flatten(value)
         outputs = [leaves[i] for i in self.outputs]
-        return inner_gradients(outputs, grads, self.edges, node.arguments, unwanted, create, create)
+        found = inner_gradients(outputs, grads, self.edges, node.arguments, unwanted, create, create)
+        if create and state.run != NULL:
+            queue_callback(lambda: node.lead_to(outputs))
+        return found
 
     cdef int note_unknown(self, tuple key) except -1:
         """A pass is of a layout that is not captured: have it captured if it comes again."""
@@ -475,6 +490,7 @@ cdef class CompiledFunctionBackward(Node):
     cdef list arguments             # of the program
     cdef tuple given                # the arguments of the function
     cdef list counters, versions    # of what is watched
+    cdef bint is_passed             # whether the edges lead to the graph of the function, made once more
     cdef tuple states               # of random numbers before the call, and copies of what it changed
 
     cdef object call(self, object grad):
@@ -485,6 +501,8 @@ cdef class CompiledFunctionBackward(Node):
         cdef Py_ssize_t i, arrives
         cdef list made, given
         check_not_freed(self)
+        if self.is_passed:
+            return grads
         if len(self.past.edges) < 64:
             unwanted &= ((<unsigned long long>1) << len(self.past.edges)) - 1
         if not state.modes & NO_GRAD or not are_plain(grads):
@@ -504,6 +522,18 @@ cdef class CompiledFunctionBackward(Node):
             return self.past.as_written(self, grads, unwanted, False)
         made = <list>replayed
         return tuple([None if arrives < 0 else made[arrives] for arrives in found.arrives])
+
+    cdef int lead_to(self, list outputs) except -1:
+        """From now on, let gradients pass to the graph that was made once more: it is part of the graph of the gradients."""
+        cdef Tensor t
+        self.edge0 = self.edge1 = self.edge2 = self.more_edges = None
+        self.n_edges = 0
+        for t in outputs:
+            self.add_edge(grad_fn_of(t), t.output_nr_)
+        self.is_passed = True
+        self.saved = self.arguments = self.counters = self.versions = None
+        self.states = self.given = None
+        return 0
 
     cdef int check_versions(self, Pass found) except -1:
         """Raise eager's error if a value that its graph saves was changed since."""

@@ -45,6 +45,7 @@ cdef class External:            # a tensor outside of the step, and what it must
     cdef int before
     cdef Tensor grad
     cdef bint may_have_hooks
+    cdef bint is_of_pass        # read by a backward pass, which does not ask whether it requires grad
     cdef const char* misfit(self) noexcept
 
 cdef class Result:              # a tensor that the step returns, or a new gradient

@@ -187,7 +187,7 @@ cdef class External:
         cdef Tensor t = self.tensor
         if t.array is not self.array or cnp.PyArray_BYTES(<cnp.ndarray>self.array) != self.data:
             return "a tensor outside of the step has other memory"
-        if t.flags != self.flags or t.grad_fn_ is not None or t.tangents is not None:
+        if t.flags != self.flags and not self.is_of_pass or t.grad_fn_ is not None or t.tangents is not None:
             return "a tensor outside of the step requires grad, or does no more, or has a history"
         if t.accumulator is not None and t.accumulator.hooks is not None and not self.may_have_hooks:
             return "a tensor outside of the step has hooks"
@@ -315,6 +315,8 @@ cdef class Program:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
         texts += [f"reads anew: {n}" for n in dict.fromkeys(map(str, self.lives))]
+        if self.history is not None:
+            texts += [f"makes a node, whose backward pass is replayed: {len(p.entries)} entries" for p in self.history.programs]
         return texts
 
     @property
