@@ -390,7 +390,7 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     """Give a new tensor a slot of fresh memory."""
     cdef Block block = None
     cdef cnp.ndarray array
-    if type(t) is not Tensor or t.view is not None and t.view.creation_meta != VIEW_DEFAULT:
+    if type(t) is not Tensor or t.view is not None and t.view.creation_meta != VIEW_DEFAULT and not program.is_pass:
         raise Unfit("a view, or a tensor of a subclass, is returned")
     if type(t.array) is not cnp.ndarray or t.grad_ is not None or t.tangents is not None or t.attributes:
         raise Unfit("a tensor of an unusual kind is returned")
@@ -406,7 +406,7 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     if not tape.is_written(block, low - block.low, high - block.low):
         raise Unfit("a tensor that no noted loop has computed is returned")
     r.offset = cnp.PyArray_BYTES(array) - <char*>block.low
-    if t.view is not None and block in kept:
+    if t.view is not None and block in kept and not program.is_pass:
         raise Unfit("two results share memory, one of which is a view")
     if block in kept:
         r.index = kept.index(block)
@@ -430,7 +430,7 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
     cdef dict outside = {id((<External>e).tensor): i for i, e in enumerate(program.outside)}
     cdef dict grads = {id((<External>e).tensor.grad_): i for i, (e, made) in enumerate(program.grads) if made is not None}
     for i, t in enumerate(leaves):
-        if t.view is not None and id(t.view.base) in at:
+        if t.view is not None and id(t.view.base) in at and not program.is_pass:
             raise Unfit("a tensor and a view of it are returned")
         if id(t) in at:
             r = Result(SAME, at[id(t)])

@@ -32,7 +32,7 @@ import numpy as np
 
 from cygrad._core.engine.backward cimport run_grad
 from cygrad._core.graph.node cimport Node, begin_node, forbid_making, set_metas
-from cygrad._core.graph.opdef cimport OpDef, OpNode
+from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.graph.saved_slots cimport check_not_freed, refuse_modified, value_in
 from cygrad._core.graph.tensor cimport (
     REQUIRES_GRAD, Tensor, VersionCounter, accumulator_of, counter_of, grad_fn_of, version_of, wrap)
@@ -114,7 +114,7 @@ cdef class Graph:
             seen.add(id(node))
             if id(node) in outer:
                 raise Unfit("a result has the history of an argument")
-            if type(node) is not OpNode:
+            if not is_op_node(node):
                 raise Unfit(f"a result carries a graph with a node that is no built-in op ({node.name()})")
             if node.hooks is not None:
                 raise Unfit("a result carries a graph with hooks, or with a tensor that retains its gradient")
@@ -187,15 +187,6 @@ cdef Tensor placeholder(Tensor output, object strides, double first):
     return wrap(np.ndarray(array.shape, array.dtype, base, 0, strides))
 
 
-cdef object dense_strides(object array):
-    cdef list found = []
-    cdef Py_ssize_t step = array.itemsize
-    for length in reversed(array.shape):
-        found.append(step)
-        step *= length
-    return tuple(reversed(found))
-
-
 cdef object edge_of(bint is_argument, object which, list arguments):
     """(target, output number) of an edge of the node."""
     cdef Tensor t = arguments[which] if is_argument else which
@@ -261,7 +252,7 @@ cdef class Past(History):
     cdef list further               # the edges from the fourth on, if all nodes share them
     cdef list memory                # of each block: (True, result) or (False, further result) that is on it, or None
     cdef list needed                # of the arguments, and after them of the blocks: whether a pass reads it
-    cdef list watched               # (kind, number) of tensors whose versions are compared
+    cdef readonly list watched      # (kind, number) of tensors whose versions are compared
     cdef list saved                 # of Saved: all that the eager graph has saved
     cdef readonly dict passes       # {key of the layout: Pass}
     cdef Pass dense                 # that for dense gradients of all results
@@ -360,7 +351,7 @@ cdef class Past(History):
         cdef Tensor t
         cdef list outputs = [leaves[i] for i in self.outputs]
         cdef list saved = [wrap((<Tensor>t).array) for t in arguments], values = []
-        cdef tuple dense = (tuple([dense_strides((<Tensor>t).array) for t in outputs]), 0)
+        cdef tuple dense = (tuple([np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]), 0)
         for block, (is_result, i) in zip(blocks, self.memory):
             saved.append(wrap((<Tensor>leaves[i]).array) if is_result else wrap(bytes_of(block)))
         self.needed = [False] * len(saved)
