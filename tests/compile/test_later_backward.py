@@ -130,7 +130,9 @@ def test_the_node_has_pytorchs_name():
     assert leaves == set(map(id, pair.other.parameters()))
 
 
-@pytest.mark.parametrize("loss", [lambda out, y: out.sum(), lambda out, y: out[1].sum(), lambda out, y: out.t().exp().mean()])
+@pytest.mark.parametrize(
+    "loss", [lambda out, y: out.sum(), lambda out, y: out[1].sum(), lambda out, y: out.t().exp().mean()]
+)
 def test_gradients_of_other_layouts_are_learnt(loss):
     pair = Pair()
     for i in range(14):
@@ -221,7 +223,7 @@ def test_gradients_asked_for(wanted):
 
     def act(call, optimizer):
         x = pair.x.clone().requires_grad_()
-        parameters = [group for group in optimizer.param_groups[0]["params"]]
+        parameters = list(optimizer.param_groups[0]["params"])
         inputs = {"input": [x], "parameters": parameters, "both": [x, *parameters], "weight": parameters[:1]}[wanted]
         return cygrad.autograd.grad(call(x).exp().mean(), inputs)
 
@@ -530,4 +532,6 @@ def test_calls_inside_transforms_run_as_written():
         wanted = cygrad.func.grad(call(pair.eager))(pair.x)
         assert bits(cygrad.func.grad(call(pair.compiled))(pair.x)) == bits(wanted)
         tangent = cygrad.func.jvp(call(pair.eager), (pair.x,), (pair.x,))
-        assert [bits(t) for t in cygrad.func.jvp(call(pair.compiled), (pair.x,), (pair.x,))] == [bits(t) for t in tangent]
+        assert [bits(t) for t in cygrad.func.jvp(call(pair.compiled), (pair.x,), (pair.x,))] == [
+            bits(t) for t in tangent
+        ]

@@ -27,7 +27,11 @@ class Forward:
     def gradients(self, results):
         outputs = [each for each in results if each.requires_grad]
         weights = [cygrad.linspace(-1, 1, each.numel()).reshape(each.shape).to(each.dtype) for each in outputs]
-        return [bits(g) for g in cygrad.autograd.grad(outputs, self.call.leaves, weights, allow_unused=True) if g is not None]
+        return [
+            bits(g)
+            for g in cygrad.autograd.grad(outputs, self.call.leaves, weights, allow_unused=True)
+            if g is not None
+        ]
 
 
 def is_replayed(name, sample):

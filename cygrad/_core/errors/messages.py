@@ -33,7 +33,8 @@ DETACH_VIEW_INPLACE = (
     "torch/optim/optimizer.py as the solution."
 )
 COMPILED_BACKWARD = (
-    "the backward pass of this compiled function needs its graph, and the function cannot be called again to make it: {}\n"
+    "the backward pass of this compiled function needs its graph, and the function cannot be called again to make it: "
+    "{}\n"
     "  such passes are double backward, and those whose gradients have another layout than before\n"
     "  to fix it: run backward before you change what the function reads, or do not compile it"
 )

@@ -424,7 +424,6 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
                        bint has_history) except -1:
     cdef Tensor t
     cdef Result r
-    cdef Block block
     cdef dict at = {}
     cdef dict places = {id(t): i for i, t in enumerate(arguments)}
     cdef dict outside = {id((<External>e).tensor): i for i, e in enumerate(program.outside)}
@@ -471,7 +470,8 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
         return False
     r = Result(A_PART, block.index)
     r.describe(t)
-    r.offset = cnp.PyArray_BYTES(<cnp.ndarray>t.array) - cnp.PyArray_BYTES(<cnp.ndarray>(<Tensor>arguments[r.index]).array)
+    argument = (<Tensor>arguments[r.index]).array
+    r.offset = cnp.PyArray_BYTES(<cnp.ndarray>t.array) - cnp.PyArray_BYTES(<cnp.ndarray>argument)
     program.results.append(r)
     return True
 

@@ -35,7 +35,7 @@ from cygrad._core.graph.node cimport Node, begin_node, forbid_making, set_metas
 from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.graph.saved_slots cimport check_not_freed, refuse_modified, value_in
 from cygrad._core.graph.tensor cimport (
-    REQUIRES_GRAD, Tensor, VersionCounter, accumulator_of, counter_of, grad_fn_of, version_of, wrap)
+    REQUIRES_GRAD, Tensor, VersionCounter, accumulator_of, counter_of, grad_fn_of, wrap)
 from cygrad._core.replay.numbers cimport Live
 from cygrad._core.replay.program cimport A_PART, AN_ARGUMENT, External, History, Program, Result
 from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
@@ -275,7 +275,7 @@ cdef class Past(History):
     cdef list attached(self, list found, list arguments, tuple call, tuple states):
         cdef CompiledFunctionBackward node = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
         cdef Tensor t
-        cdef Py_ssize_t i, n = len(arguments)
+        cdef Py_ssize_t i
         begin_node(node, thread_state())
         node.past, node.arguments, node.given, node.states = self, arguments, call, states
         set_metas(node, tuple([(<Tensor>found[i]).array for i in self.outputs]))
@@ -350,7 +350,7 @@ cdef class Past(History):
         """Capture the passes. `by` is `capture` of capture.pyx, `blocks` are those of the first tape that are alive."""
         cdef Tensor t
         cdef list outputs = [leaves[i] for i in self.outputs]
-        cdef list saved = [wrap((<Tensor>t).array) for t in arguments], values = []
+        cdef list saved = [wrap((<Tensor>t).array) for t in arguments]
         cdef tuple dense = (tuple([np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]), 0)
         for block, (is_result, i) in zip(blocks, self.memory):
             saved.append(wrap((<Tensor>leaves[i]).array) if is_result else wrap(bytes_of(block)))
@@ -372,7 +372,7 @@ cdef class Past(History):
         cdef Touch touch
         cdef Block block
         cdef Result r
-        cdef Py_ssize_t i, n = len(outputs), k
+        cdef Py_ssize_t i, k
         strides, unwanted = key
         grads = tuple([None if step is None else placeholder(t, step, 1) for t, step in zip(outputs, strides)])
         given = [grad for grad in grads if grad is not None]
@@ -489,7 +489,7 @@ cdef class CompiledFunctionBackward(Node):
         cdef unsigned long long unwanted = state.unwanted
         cdef tuple grads = <tuple>grad if self.n_outputs > 1 else (grad,)
         cdef Pass found
-        cdef Py_ssize_t i, arrives
+        cdef Py_ssize_t arrives
         cdef list made, given
         check_not_freed(self)
         if self.is_passed:

@@ -282,7 +282,6 @@ cdef class History:
         return None
 
 
-
 @cython.final
 cdef class Program:
     """A captured step; `replay` does it again."""
@@ -316,7 +315,8 @@ cdef class Program:
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
         texts += [f"reads anew: {n}" for n in dict.fromkeys(map(str, self.lives))]
         if self.history is not None:
-            texts += [f"makes a node, whose backward pass is replayed: {len(p.entries)} entries" for p in self.history.programs]
+            texts += [f"makes a node, which replays a backward pass of {len(p.entries)} entries"
+                      for p in self.history.programs]
         return texts
 
     @property
