@@ -23,8 +23,8 @@ class Explanation:
         kinds = list(step.kinds.values())
         if args or kwargs:
             key = kind_of(args, kwargs)
-            self.plans = [plan for plan in self.plans if plan.key == key]
-            kinds = [kind for known, kind in step.kinds.items() if known == key]
+            self.plans = [plan for plan in self.plans if plan.key[:2] == key]
+            kinds = [kind for known, kind in step.kinds.items() if known[:2] == key]
         self.reasons: list[Reason] = list(dict.fromkeys(reason for kind in kinds for reason in kind.reasons))
         self.is_replayed = any(plan.guard.holds() for plan in self.plans)
         self.is_left = bool(kinds) and all(kind.is_left for kind in kinds)
