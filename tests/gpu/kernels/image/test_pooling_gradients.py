@@ -52,7 +52,7 @@ POOLS = {
 def test_max_pooling(how, dtype):
     launches = both(POOLS[how], (2, 3, 9, 11), dtype=dtype, quantum=0.5)
     if launches and switches.own_launches and how not in ("dilated", "adaptive"):
-        assert launches == ["to_maxima"]
+        assert launches[0] == "to_maxima" and set(launches[1:]) <= {"setitem"}  # the copy for the leaf
 
 
 def test_other_dimensions_and_layouts():
@@ -93,7 +93,7 @@ def test_sums_of_channels_take_one_launch(channels):
         np.testing.assert_allclose(found.cpu(), function(x.cpu(), (0, 2, 3)), 1e-5, 1e-5)
         if seen.launches and switches.own_launches:
             assert seen.launches == ["fold_planes"]
-    spread = x.std((0, 2, 3)), x.norm(dim=(0, 2, 3)), x.logsumexp((0, 2, 3))
-    expected = x.cpu().std((0, 2, 3)), x.cpu().norm(dim=(0, 2, 3)), x.cpu().logsumexp((0, 2, 3))
+    spread = x.std((0, 2, 3)), torch.linalg.vector_norm(x, dim=(0, 2, 3)), x.logsumexp((0, 2, 3))
+    expected = x.cpu().std((0, 2, 3)), torch.linalg.vector_norm(x.cpu(), dim=(0, 2, 3)), x.cpu().logsumexp((0, 2, 3))
     for one, other in zip(spread, expected):
         np.testing.assert_allclose(one.cpu(), other, 1e-5, 1e-5)
