@@ -363,11 +363,14 @@ def put_back_rule(n, h):
 PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="ScatterAddBackward0", inputs="grad _ index")
 
 
-def put_back(g, dim, index, shape):
-    """Add each element of g to zeros, at `index` along `dim`: the transpose of `gather`."""
-    return finished(
-        PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
-    )
+def put_back(g, dim, index, shape, array=None):
+    """Add each element of g to zeros, at `index` along `dim`: the transpose of `gather`.
+
+    `array` is the result, if it has been computed already.
+    """
+    if array is None:
+        array = kernels.scattered(shape, dim, array_of(index), array_of(g))
+    return finished(PUT_BACK, array, g, None, index, (dim, tuple(shape)), None)
 
 
 @rule("put_back")
