@@ -58,6 +58,12 @@ TARGETS = {
 # -- Headers --
 
 
+def configuration_on_debian():
+    """Where Debian keeps `pyconfig.h`; among its other headers is one that includes this one on Linux only."""
+    include = Path(sysconfig.get_path("include"))
+    return include.parent / str(sysconfig.get_config_var("MULTIARCH")) / include.name / "pyconfig.h"
+
+
 def python_headers(target):
     """Return the folder of Python's headers for a target."""
     folder = CACHE / target.tag / f"python{VERSION}"
@@ -71,6 +77,8 @@ def python_headers(target):
                 found = source.extractfile(member)
                 assert found is not None, "a regular file"
                 partial.joinpath("pyconfig.h").write_bytes(found.read())
+        elif configuration_on_debian().exists():
+            shutil.copy(configuration_on_debian(), partial)
         partial.rename(folder)  # atomic
     return folder
 
