@@ -8,6 +8,7 @@ from importlib import import_module as _import_module
 
 from cygrad.distributed import constants as constants
 from cygrad.distributed import distributed_c10d as distributed_c10d
+from cygrad.distributed._c10d.launchers import end_job_on_failure as _end_job_on_failure
 from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
@@ -17,6 +18,7 @@ from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout
 
 _fill_environment()
+_end_job_on_failure()
 
 __all__ = [
     "DeviceMesh", "MicroBatchSampler", "default_pg_timeout", "deterministic", "get_shards", "init_device_mesh",
