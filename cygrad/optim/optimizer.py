@@ -96,14 +96,31 @@ class Optimizer:
     # Stepping
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters once.
+        """Update the parameters once, from their `grad`. Parameters without a gradient are passed over.
 
         `closure`, if given, computes the loss and its gradients; its value is returned.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.9000, 0.9000], requires_grad=True)
         """
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.zero_grad()
+        >>> print(w.grad)
+        None
+        """
         if self.__dict__.pop("_has_arrived", False):
             self._optimizer_step_post_hooks[_WATCH] = _watch_first_step
         for group in self.param_groups:
@@ -187,6 +204,11 @@ class Optimizer:
         """Return everything needed to resume: `{"state": ..., "param_groups": ...}`.
 
         Parameters are represented by numbers, in the order of the groups. The layout is PyTorch's.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(2, requires_grad=True)], lr=0.1)
+        >>> optimizer.state_dict()['param_groups'][0]['lr']
+        0.1
         """
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
