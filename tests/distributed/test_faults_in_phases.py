@@ -1,4 +1,4 @@
-"""A rank that is killed, raises, is interrupted or leaves, in each phase of a training: all end, and say where they were."""
+"""A rank that is killed, raises, is interrupted or leaves, in each phase of a training: all end, and say where."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mpi_runs import PROGRAMS, ended, mpiexec, needs_mpi
+from mpi_runs import ended, mpiexec, needs_mpi
 
 from cygrad.distributed._c10d.board import is_alive
 

@@ -106,7 +106,8 @@ def test_training_on_two_machines(start):
             [
                 r"rank 1 \(pid \d+\) failed: ValueError: bad batch at faults.py:\d+",
                 r"rank 0 \(pid \d+\) waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
-                r"\[rank 2\] cygrad.distributed.RankFailure: rank 1 has failed: ValueError: bad batch at faults.py:\d+\n"
+                r"\[rank 2\] cygrad.distributed.RankFailure: rank 1 has failed: ValueError: bad batch at "
+                r"faults.py:\d+\n"
                 r"  this rank waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
             ],
         ),
