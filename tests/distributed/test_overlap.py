@@ -1,4 +1,4 @@
-"""How much of the communication is hidden behind backward, on a network whose clock, and the processor's, are simulated.
+"""How much of the communication is hidden behind backward, with the clocks of network and processor simulated.
 
 A machine for tests has too few cores to show it. Here each gradient takes a time in proportion to its size, and a
 transfer its latency and its bytes by the bandwidth, one after the other.

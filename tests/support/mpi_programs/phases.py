@@ -1,7 +1,7 @@
 """`phases.py PHASE RANK HOW FOLDER`: train and save; in this phase this rank goes wrong in this way.
 
-PHASE is "init", "forward", "backward", "hook", "collective", "checkpoint" or "exit"; HOW is "kill", "raise", "interrupt"
-(SIGINT) or "leave".
+PHASE is "init", "forward", "backward", "hook", "collective", "checkpoint" or "exit"; HOW is "kill", "raise",
+"interrupt" (SIGINT) or "leave".
 """
 
 import atexit
