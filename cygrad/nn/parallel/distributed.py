@@ -20,9 +20,9 @@ class DistributedDataParallel(Module):
     gradients are reduced in buckets of `bucket_cap_mb` MB (an eighth of all, from 1 to 25; the first of 1 MB) while
     others are still computed; the result is that of one process with the joined batch, if all parts are of the same
     size and the loss is a mean. Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With
-    `gradient_as_bucket_view` gradients are views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
-    `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names
-    those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
+    `gradient_as_bucket_view` gradients are views of the buckets, which saves a copy. All parameters need a gradient in
+    each synchronized pass, unless `find_unused_parameters`, or `static_graph`, for graphs that never change, is set:
+    otherwise RuntimeError names those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
     instead, for losses that are divided by the number of elements in all processes (`distributed.mean_loss`). See
     docs/data_parallel.md.
 
