@@ -83,6 +83,10 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
 
     Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g. Raises RuntimeError for shapes that do not
     broadcast and for boolean tensors.
+
+    >>> import cygrad
+    >>> cygrad.sub(cygrad.tensor([5.0, 7.0]), 1, alpha=2)
+    tensor([3., 5.])
     """
     check_not_bool(input, other)
     if alpha is 1 or alpha == 1:
@@ -204,6 +208,11 @@ cpdef Tensor mul(object input, object other, Tensor out=None):
 
     Either operand may be a number. Saves each operand if the other needs its gradient. Gradients: g * other, g * input.
     Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> cygrad.mul(cygrad.tensor([[1.0], [2.0]]), cygrad.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
     """
     return apply2(MUL, input, other, out)
 
@@ -382,7 +391,12 @@ cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, u
                     aliases="negative", out_dtype="found")
 
 cpdef Tensor neg(object input, Tensor out=None):
-    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor."""
+    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor.
+
+    >>> import cygrad
+    >>> cygrad.neg(cygrad.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
     if is_bool(input):
         raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
                            "invert a mask, use the `~` or `logical_not()` operator instead.")

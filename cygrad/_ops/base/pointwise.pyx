@@ -518,7 +518,12 @@ cpdef Tensor real_part(Tensor t):
 
 
 cpdef object positive(object input):
-    """`+input`: the tensor itself. Raises RuntimeError for a boolean tensor."""
+    """`+input`: the tensor itself. Raises RuntimeError for a boolean tensor.
+
+    >>> import cygrad
+    >>> cygrad.positive(cygrad.tensor([1.0, -2.0]))
+    tensor([ 1., -2.])
+    """
     if dtype_of(arguments.require(input, "positive")).category == BOOLEAN:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
