@@ -181,8 +181,8 @@ def _random_like(out, scattered):
     """Return a random gradient for an output; with `scattered` one that is not contiguous in memory."""
     dtype = out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
     if not scattered:
-        return randn(out.shape, dtype=dtype, device=out.device, requires_grad=True)
-    return randn((*out.shape, 2), dtype=dtype, device=out.device)[..., 0].detach().requires_grad_()
+        return randn(out.shape, dtype=dtype, requires_grad=True)
+    return randn((*out.shape, 2), dtype=dtype)[..., 0].detach().requires_grad_()
 
 
 # -- argument checks --
