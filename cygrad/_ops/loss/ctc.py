@@ -113,7 +113,15 @@ def is_whole(value):
 def ctc_loss_of_package(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction=NONE, zero_infinity=False
 ):
-    """Negative log-likelihood of the targets, summed over all alignments with the outputs; `reduction` is a code."""
+    """Negative log-likelihood of the targets, summed over all alignments with the outputs; `reduction` is a code.
+
+    `log_probs` has the shape (time, batch, classes). See nn.functional.ctc_loss.
+
+    >>> import cygrad
+    >>> log_probs = cygrad.full((2, 1, 2), 0.5).log()
+    >>> cygrad.ctc_loss(log_probs, cygrad.tensor([[1]]), cygrad.tensor([2]), cygrad.tensor([1]))  # -log(3/4)
+    tensor([0.2877])
+    """
     x, y = require(log_probs, "ctc_loss", "log_probs"), require(targets, "ctc_loss", "targets", 2)
     is_batched = x.ndim != 2
     if not is_batched:

@@ -83,7 +83,12 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @typed(margin=float, reduction=int)
 @named("hinge_embedding_loss")
 def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
-    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code. Saves both."""
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code. Saves both.
+
+    >>> import cygrad
+    >>> cygrad.hinge_embedding_loss(cygrad.tensor([0.3, 0.3]), cygrad.tensor([1, -1]))
+    tensor([0.3000, 0.7000])
+    """
     x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
     if x.is_complex():
         raise messages.not_implemented_for("clamp", x.dtype)
@@ -148,7 +153,13 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 @typed(margin=float, reduction=int)
 @named("margin_ranking_loss")
 def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE):
-    """`max(0, margin - target * (input1 - input2))`; `reduction`: 0 none, 1 mean, 2 sum. Saves all three."""
+    """`max(0, margin - target * (input1 - input2))`; `reduction`: 0 none, 1 mean, 2 sum. Saves all three.
+
+    >>> import cygrad
+    >>> x, y = cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 4.0])
+    >>> cygrad.margin_ranking_loss(x, y, cygrad.tensor([1.0, 1.0]))
+    tensor([0., 2.])
+    """
     name = "margin_ranking_loss"
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
     given = of_one_type(a, b, require(target, name, "target", 3))

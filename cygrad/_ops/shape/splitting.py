@@ -112,13 +112,23 @@ def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
 
 @facts(overloads="", takes_ints=True)
 def vsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length."""
+    """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length.
+
+    >>> import cygrad
+    >>> cygrad.vsplit(cygrad.arange(4).reshape(2, 2), 2)
+    (tensor([[0, 1]]), tensor([[2, 3]]))
+    """
     return _split_along("vsplit", 2, 0, input, indices_or_sections, indices, sections)
 
 
 @facts(overloads="", takes_ints=True)
 def dsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the third dimension. Sections must have equal length."""
+    """`tensor_split` along the third dimension. Sections must have equal length.
+
+    >>> import cygrad
+    >>> [part.shape for part in cygrad.dsplit(cygrad.ones(1, 2, 4), [1, 3])]
+    [torch.Size([1, 2, 1]), torch.Size([1, 2, 2]), torch.Size([1, 2, 1])]
+    """
     return _split_along("dsplit", 3, 2, input, indices_or_sections, indices, sections)
 
 
