@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from cygrad import nn
@@ -140,11 +141,11 @@ class ExportGraphSignature:
     def _targets(self, kind: InputKind) -> tuple[Any, ...]:
         return tuple(spec.target for spec in self._of(kind))
 
-    def _by_input(self, kind: InputKind) -> dict[str, Any]:
-        return {spec.arg.name: spec.target for spec in self._of(kind)}
+    def _by_input(self, kind: InputKind) -> Mapping[str, Any]:
+        return MappingProxyType({spec.arg.name: spec.target for spec in self._of(kind)})
 
-    def _changed(self, kind: OutputKind) -> dict[str, Any]:
-        return {spec.arg.name: spec.target for spec in self.output_specs if spec.kind is kind}
+    def _changed(self, kind: OutputKind) -> Mapping[str, Any]:
+        return MappingProxyType({spec.arg.name: spec.target for spec in self.output_specs if spec.kind is kind})
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -182,37 +183,37 @@ class ExportGraphSignature:
         return tuple(_shown(spec.arg) for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT)
 
     @property
-    def inputs_to_parameters(self) -> dict[str, str]:
+    def inputs_to_parameters(self) -> Mapping[str, str]:
         """{name of an input: name of the parameter}."""
         return self._by_input(InputKind.PARAMETER)
 
     @property
-    def inputs_to_buffers(self) -> dict[str, str]:
+    def inputs_to_buffers(self) -> Mapping[str, str]:
         """{name of an input: name of the buffer}."""
         return self._by_input(InputKind.BUFFER)
 
     @property
-    def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
+    def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
         """{name of an input: name of the constant}."""
         return self._by_input(InputKind.CONSTANT_TENSOR)
 
     @property
-    def inputs_to_lifted_custom_objs(self) -> dict[str, str]:
+    def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
         """{name of an input: name of the object}: none."""
         return self._by_input(InputKind.CUSTOM_OBJ)
 
     @property
-    def buffers_to_mutate(self) -> dict[str, str]:
+    def buffers_to_mutate(self) -> Mapping[str, str]:
         """{name of an output: name of the buffer that gets it}: none, since programs change buffers in place."""
         return self._changed(OutputKind.BUFFER_MUTATION)
 
     @property
-    def parameters_to_mutate(self) -> dict[str, str]:
+    def parameters_to_mutate(self) -> Mapping[str, str]:
         """{name of an output: name of the parameter that gets it}: none, as for buffers."""
         return self._changed(OutputKind.PARAMETER_MUTATION)
 
     @property
-    def user_inputs_to_mutate(self) -> dict[str, str]:
+    def user_inputs_to_mutate(self) -> Mapping[str, str]:
         """{name of an output: name of the argument that gets it}: none, as for buffers."""
         return self._changed(OutputKind.USER_INPUT_MUTATION)
 

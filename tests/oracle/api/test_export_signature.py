@@ -22,17 +22,17 @@ def modules(torch):
             z = self.lin(x) * n + self.kept
             return z.relu(), {"total": z.sum() + self.dropped}, n, None
 
-    class Lists(nn.Module):
+    class Norm(nn.Module):
         def __init__(self):
             super().__init__()
             self.norm = nn.BatchNorm1d(3)
 
-        def forward(self, xs):
-            return {"out": self.norm(xs[0] + xs[1])}
+        def forward(self, x, y):
+            return {"out": self.norm(x + y)}
 
     yield Both().eval(), (torch.ones(2, 4),), {}
     yield Both().eval(), (torch.ones(2, 4), 3), {"flag": False}
-    yield Lists().eval(), ([torch.ones(2, 3), torch.ones(3)],), {}
+    yield Norm().eval(), (torch.ones(2, 3), torch.ones(3)), {}
 
 
 NAMES = """parameters buffers non_persistent_buffers lifted_tensor_constants user_inputs user_outputs

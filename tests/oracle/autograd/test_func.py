@@ -68,7 +68,7 @@ EXPRESSIONS = """
     F.grad(lambda a:(a.sum(),{"k":None}), has_aux=True)(x)
     F.jacrev(lambda a:(a**2,"s"), has_aux=True)(x)
     F.jacfwd(lambda a:(a**2,[a,True]), has_aux=True)(x)
-    F.jvp(lambda a:(a**2,np.ones(2)), (x,),(y,),has_aux=True)
+    F.jvp(lambda a:(a**2,{'k':[a,0]}), (x,),(y,),has_aux=True)
     F.jvp(lambda a:a**2, (x,),(y,))
     F.jvp(lambda a:a**2, x,y)
     F.jvp(lambda a:a**2, (x,),y)
