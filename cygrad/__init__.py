@@ -102,6 +102,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quantization",
     "quasirandom",
     "random",
     "return_types",
