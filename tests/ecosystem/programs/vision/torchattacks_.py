@@ -1,4 +1,4 @@
-"""Attacks on a network: steps along gradients, of fixed and of adapted size, with momentum, and the smallest changes."""
+"""Attacks on a network: along gradients, by fixed and adapted steps, with momentum, and by the smallest changes."""
 
 import torch
 import torchattacks
