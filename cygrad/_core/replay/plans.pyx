@@ -32,12 +32,14 @@ cdef class Plan:
     cdef readonly Guard guard
     cdef readonly object program, key
     cdef object shape, replay, unfit
+    cdef bint has_history
+    cdef object __weakref__
     cdef public Py_ssize_t replays, failures, since_check
     cdef public str missed
 
     def __init__(self, key, Signature signature not None, Guard guard not None, program, shape, unfit):
         self.key, self.signature, self.guard, self.program, self.shape = key, signature, guard, program, shape
-        self.replay, self.unfit = program.replay, unfit
+        self.replay, self.unfit, self.has_history = program.replay, unfit, program.history is not None
 
     def rebuilt(self, list tensors):
         """Return the value of a call from its tensors."""
@@ -74,7 +76,7 @@ cdef class Plans:
                 plan.failures += 1
                 plan.missed = None
                 continue
-            found = plan.replay(given)
+            found = plan.replay(given, (args, kwargs)) if plan.has_history else plan.replay(given)
             if found is plan.unfit:
                 plan.failures += 1
                 plan.missed = "program"

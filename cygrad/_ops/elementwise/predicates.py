@@ -139,7 +139,7 @@ NAN_TO_NUM = declare(
     flags=ELEMENTWISE | INPLACE,
     kernel=nan_to_num_array,
     inputs="self",
-    attributes="nan posinf neginf",
+    attributes="_ _ _",
     out_dtype="nan_to_num: dtype of out: {out} should be same as input: {result}",
 )
 
@@ -234,6 +234,7 @@ FREXP = declare(
         "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}",
         "torch.frexp() expects exponent to have int dtype but got {out_c}",
     ),
+    float8="frexp_cpu",
 )
 
 

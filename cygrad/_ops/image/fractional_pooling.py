@@ -23,6 +23,7 @@ FRACTIONAL = {
         f"fractional_max_pool{dims}d_with_indices",
         f"FractionalMaxPool{dims}DBackward0",
         batching=None,
+        float8="check_uniform_bounds",
         vmap_name=f"fractional_max_pool{dims}d",
     )
     for dims in (2, 3)
@@ -78,7 +79,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
     if not t.numel():
         shape = (*t.shape[: t.dim() - dims], *size)
         values, places = np.empty(shape, array_of(t).dtype), np.empty(shape, np.int64)
-    return recorded(FRACTIONAL[dims], t, values, places, dims)
+    return recorded(FRACTIONAL[dims], t, values, places, dims, hint=(kernel, size, samples))
 
 
 def maxima(array, dims, tables_of):

@@ -24,14 +24,19 @@ from cygrad._core.graph.opdef import (
     shown,
 )
 from cygrad._core.graph.record import record_outputs
+from cygrad._core.registry.dispatch import is_asked
 from cygrad._kernels.cpu.image import max_pooling as kernels
-from cygrad._kernels.cpu.image.window_geometry import geometry
+from cygrad._kernels.cpu.image.window_geometry import Geometry, geometry
+from cygrad._kernels.device.cupy_library import gpu_class, on_device
+from cygrad._library import later
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
 from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, places, windows
 from cygrad._ops.indexing.gathering import put_back
+
+on_gpus = later("cygrad._kernels.gpu.image.max_pooling")  # needed only for GPU arrays
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 IMAGES = ELSEWHERE | IMAGE | IMAGE_GRADIENT  # PyTorch's results of other poolings are contiguous
@@ -43,7 +48,17 @@ def maxima_rule(n, g):
     if 0 in shape:
         return zeros(shape, dtype=g.dtype, device=g.device)
     flat = *shape[:start], math.prod(shape[start:])
-    return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
+    g, index = flatten(g, start), flatten(n.saved(1), start)
+    return reshape(put_back(g, start, index, flat, _added(array_of(g), array_of(index), n.args[2], flat)), shape)
+
+
+def _added(g, index, how, shape):
+    """Return the gradient by a kernel that knows the windows, or None where there is none."""
+    where = how and how[-1]
+    if not isinstance(where, Geometry) or type(g) is not gpu_class() or not on_gpus.has_gradient(g, where):
+        return None
+    with on_device(g.device.id):
+        return on_gpus.to_maxima(g, index, where, shape)
 
 
 def choosing(name, node, flags=ELSEWHERE, **row):
@@ -52,23 +67,30 @@ def choosing(name, node, flags=ELSEWHERE, **row):
 
 WINDOWS = {"kernel_size": (2, 0), "padding": (2, 2), "dilation": (2, 3), "ceil_mode": (2, 4)}
 MAX_POOL = {
-    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS),
-    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS),
+    2: choosing(
+        "max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool2d"
+    ),
+    3: choosing(
+        "max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool3d"
+    ),
 }
 ADAPTIVE = {
-    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES),
-    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0"),
+    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES, float8="adaptive_max_pool2d"),
+    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0", float8="adaptive_max_pool3d_cpu"),
 }
 
 
-def recorded(row, t, values, places, dims, how=None):
-    """Return (values, indices) as tensors; `places` may be None if nothing is recorded. `how`: the call's arguments."""
+def recorded(row, t, values, places, dims, how=None, hint=None):
+    """Return (values, indices) as tensors; `places` may be None if nothing is recorded. `how`: the call's arguments.
+
+    `hint`: those for modes and classes of `__torch_dispatch__`, if they differ.
+    """
     array = array_of(t)
     if values.dtype is not array.dtype:
         values = values.astype(array.dtype, copy=False)
     if places is None:
-        return record_outputs(row, (values,), (t,), None, 1)[0], None
-    value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1)
+        return record_outputs(row, (values,), (t,), None, 1, hint or (how,))[0], None
+    value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1, hint or (how,))
     keep(value, 1, index)
     return value, index
 
@@ -80,8 +102,9 @@ def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mod
     t = require(input, function)
     where = windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims)
     check_elements(t, function)
-    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
-    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode))
+    with_places = with_places or is_recorded(t) or is_asked((t,), {})
+    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
+    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode, where))
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
@@ -89,7 +112,7 @@ def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places
     t = require(input, "max_pool1d")
     where = windows(t, "max_pool1d", kernel_size, stride, padding, dilation, ceil_mode, 1, results1d)
     check_elements(t, "max_pool1d_impl", with_places)
-    if not is_recorded(t):  # without a graph, the squeeze and unsqueeze nodes are not needed
+    if not (is_recorded(t) or is_asked((t,), {})):  # without a graph, the squeeze and unsqueeze nodes are not needed
         values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
         return recorded(MAX_POOL[2], t, values, places, 1)
     kernel, stride, padding, dilation = where.given

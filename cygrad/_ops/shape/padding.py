@@ -90,6 +90,9 @@ def _pad(call):
     return with_elements(call.full(call.inputs[0]), *call.args[:2])
 
 
+_FLOAT8 = {"reflect": "reflection_pad{}d", "replicate": "replication_pad{}d"}
+
+
 def _by_elements(mode, dims, node):
     return declare(
         f"pad.{mode}{dims or ''}",
@@ -97,8 +100,9 @@ def _by_elements(mode, dims, node):
         flags=LINEAR | PRIVATE | (0 if mode == "circular" else IMAGE | IMAGE_GRADIENT),
         kernel=kernels.by_elements,
         node=node,
-        attributes="mode padding",
+        attributes="_ padding",
         batching=_pad,
+        float8=_FLOAT8.get(mode, "").format(dims) or None,
     )
 
 

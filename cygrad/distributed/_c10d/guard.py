@@ -23,14 +23,16 @@ from cygrad.distributed._c10d.board import ENDING, FAILED, LEFT, RUNNING, WAITIN
 from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
 from cygrad.distributed._c10d.errors import DistBackendError
 
-__all__ = ["Guard", "RankFailure"]
+__all__ = ["Guard", "RankFailure", "program_line"]
 
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
+_ON_THE_WAY_FOR = 5.0  # the same, if that process has begun the collective, and its data may be on the way
 _GRACE = 4.0  # seconds for the others to see a failure
 _FORWARDED = 0.5  # seconds for the launcher to pass on what was printed: it drops what it has not read at the end
 _ANSWER = 0.6  # seconds for the others to write where their programs are
 _FAILED = 32003  # the tag of messages about failures to ranks of other machines
+_MEETING = 32004  # the tag of messages between the ranks of a group that is made
 _SIGNATURE = 1024  # bytes of a call when calls are compared
 _OURS = os.path.dirname(cygrad.__file__) + os.sep
 _UNEQUAL = ("all_to_all", "gather_object", "all_gather_object", "broadcast_object_list", "scatter_object_list")
@@ -42,7 +44,7 @@ class RankFailure(DistBackendError):
     __module__ = "cygrad.distributed"
 
 
-def _program_line(frame):
+def program_line(frame):
     """The innermost line that is not in this package, as "train.py:38"."""
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -83,7 +85,7 @@ class _Watch:
             rank, text = guard.far_failure
             raise RankFailure(f"rank {rank} has failed: {text}\n  this rank waited in {self._text}")
         if waited > _LEFT_FOR:
-            self._look_for_those_who_left()
+            self._look_for_those_who_left(waited)
         if waited > _NOTE_AFTER and not self._has_noted:
             self._has_noted = True
             print(
@@ -92,11 +94,11 @@ class _Watch:
                 flush=True,
             )
 
-    def _look_for_those_who_left(self):
+    def _look_for_those_who_left(self, waited):
         for row in self._guard.board.rows():
             if row.rank not in self._members or row.rank == self._guard.rank:
                 continue
-            if row.state == LEFT and not self._took_part(row):
+            if row.state == LEFT and (waited > _ON_THE_WAY_FOR or not self._took_part(row)):
                 raise RankFailure(
                     f"rank {row.rank} has left its program or the group, and does not come any more\n"
                     f"  this rank waited in {self._text}"
@@ -162,7 +164,7 @@ class Guard:
 
     def _keep_answering(self):
         """Write where the program is, when someone asks: in a thread, as the program may be anywhere."""
-        main = threading.main_thread().ident or 0
+        self._main = main = threading.main_thread().ident or 0
         board, index = self.board, self.index
 
         def answer():
@@ -173,7 +175,7 @@ class Guard:
                 row = board.row(index)
                 if row.asked != answered and row.state in (RUNNING, WAITING):
                     answered = row.asked
-                    board.place(index, _program_line(sys._current_frames().get(main)))
+                    board.place(index, program_line(sys._current_frames().get(main)))
 
         self._thread = threading.Thread(target=answer, name="cygrad.distributed", daemon=True)
         self._thread.start()
@@ -193,15 +195,33 @@ class Guard:
             text += f" in group {group.group_name}"
         if get_debug_level() is DebugLevel.DETAIL and not name.startswith(("send", "recv")):
             self._compare(group, number, text, name, tensors, details)
-        text = f"{text} at {_program_line(sys._getframe(1))}"
+        text = f"{text} at {program_line(sys._getframe(1))}"
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
         return _Watch(self, group._ranks, text, number)
 
+    def meet(self, ranks, engine, timeout):
+        """Wait until all of these ranks are about to make a group, in which MPI would wait without a look around."""
+        text = f"new_group({ranks}) at {program_line(sys._getframe(1))}"
+        watch = _Watch(self, ranks, text, self.board.row(self.index).number)
+        watch.begin()
+        byte, root = np.zeros(1, np.uint8), ranks[0]
+        others = ranks[1:] if self.rank == root else [root]
+        try:
+            for peer in others:
+                (engine.recv if self.rank == root else engine.send)(byte, peer, _MEETING).wait(timeout, watch)
+            for peer in others:
+                (engine.send if self.rank == root else engine.recv)(byte, peer, _MEETING).wait(timeout, watch)
+        except TimeoutError:
+            raise DistBackendError(
+                f"Timed out waiting {timeout * 1000:.0f}ms for all ranks of {text}\n{watch.table()}"
+            ) from None
+        watch.end()
+
     def _compare(self, group, number, text, name, tensors, details):
         """Raise if some rank of the group calls something else."""
         what = name if name in _UNEQUAL else text
-        line = _program_line(sys._getframe(2))
+        line = program_line(sys._getframe(2))
         signature = f"{what} {_details(details)}\0{text}{_details(details)} at {line}".encode()[:_SIGNATURE]
         mine = np.zeros(_SIGNATURE, np.uint8)
         mine[: len(signature)] = np.frombuffer(signature, np.uint8)
@@ -233,13 +253,30 @@ class Guard:
         else:
             self._last_hook(kind, error, trace)
         first_line, _, _ = text.partition("\n")
-        self.board.place(self.index, f"{first_line} at {_failure_line(trace)}", FAILED)
+        self._end(first_line, _failure_line(trace))
+
+    def end_later(self, error):
+        """A collective has failed that the program cannot see: end the job, unless the program does, in some seconds.
+
+        Called from a thread; the program may be waiting for a GPU, or go on with what the collective has not written.
+        """
+        print(f"[rank {self.rank}] {error}", file=sys.stderr, flush=True)
+
+        def end():
+            if not self._is_ended.wait(_GRACE) and not self._is_closed:
+                self._end(str(error).partition("\n")[0], program_line(sys._current_frames().get(self._main)))
+
+        threading.Thread(target=end, name="cygrad.distributed end", daemon=True).start()
+
+    def _end(self, first_line, place):
+        """Let all ranks know of this one's failure, print where they are, and end the job."""
+        self.board.place(self.index, f"{first_line} at {place}", FAILED)
         if self.board.failure is None:
             self.board.failure = self.index
         if self.board.failure != self.index:
             self._wait_for_the_end()
         if self._has_far:
-            self._tell_others(f"{first_line} at {_failure_line(trace)}")
+            self._tell_others(f"{first_line} at {place}")
         self._let_others_see()
         if not self.board.is_reported:
             self.board.set_reported()

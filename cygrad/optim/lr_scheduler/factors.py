@@ -124,7 +124,7 @@ class _ByFactor(LRScheduler):
 
 
 class StepLR(_ByFactor):
-    """Multiplies the rate by `gamma` every `step_size` epochs.
+    """Multiplies the rate by `gamma` every `step_size` epochs: `initial * gamma ** (epoch // step_size)`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -149,7 +149,7 @@ class StepLR(_ByFactor):
 
 
 class MultiStepLR(_ByFactor):
-    """Multiplies the rate by `gamma` at each epoch in `milestones`.
+    """Multiplies the rate by `gamma` at each epoch in `milestones`: after k of them, it is `initial * gamma ** k`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -241,11 +241,14 @@ class LinearLR(_ByFactor):
     def _ratio(self, n: int) -> float:
         if n == 0:
             return self.start_factor
-        return 1.0 if n > self.total_iters else super()._ratio(n)
+        if self._is_initial or n > self.total_iters:
+            return 1.0
+        gain = self.end_factor - self.start_factor
+        return 1.0 + gain / (self.total_iters * self.start_factor + (n - 1) * gain)  # rounded as PyTorch's
 
 
 class ExponentialLR(_ByFactor):
-    """Multiplies the rate by `gamma` in each epoch.
+    """Multiplies the rate by `gamma` in each epoch: `initial * gamma ** epoch`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -288,4 +291,6 @@ class PolynomialLR(_ByFactor):
         return (1.0 - min(self.total_iters, n) / self.total_iters) ** self.power
 
     def _ratio(self, n: int) -> float:
-        return 1.0 if self._is_initial or n > self.total_iters else self._factor(n) / self._factor(n - 1)
+        if self._is_initial or n > self.total_iters:
+            return 1.0
+        return ((1.0 - n / self.total_iters) / (1.0 - (n - 1) / self.total_iters)) ** self.power  # likewise

@@ -1,0 +1,116 @@
+"""What models written so that they can be quantized are made of. Quantizing one raises RuntimeError."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any
+
+from cygrad import Tensor, tensor, uint8
+from cygrad.ao.quantization.observer import Factory, ObserverBase
+from cygrad.ao.quantization.qconfig import (
+    QConfig,
+    default_qconfig,
+    get_default_qat_qconfig,
+    get_default_qconfig,
+)
+from cygrad.nn import Module
+
+__all__ = [
+    "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "QuantWrapper", "convert",
+    "default_qconfig", "get_default_qat_qconfig", "get_default_qconfig", "prepare", "prepare_qat", "quantize",
+    "quantize_dynamic",
+]  # fmt: skip
+
+
+class QuantStub(Module):
+    """Marks where numbers become quantized: returns its argument.
+
+    >>> import cygrad
+    >>> cygrad.ao.quantization.QuantStub()(cygrad.ones(1))
+    tensor([1.])
+    """
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Any:
+        """Return x."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Marks where numbers become floating-point numbers: returns its argument."""
+
+
+class QuantWrapper(Module):
+    """A module between a `QuantStub` and a `DeQuantStub`."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        qconfig = getattr(module, "qconfig", None)
+        self.quant, self.dequant, self.module = QuantStub(qconfig), DeQuantStub(qconfig), module
+        self.train(module.training)
+
+    def forward(self, X: Any) -> Any:
+        """Call the module."""
+        return self.dequant(self.module(self.quant(X)))
+
+
+class FakeQuantizeBase(ABC, Module):
+    """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its parts on and off."""
+
+    fake_quant_enabled: Tensor
+    observer_enabled: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("fake_quant_enabled", tensor([1], dtype=uint8))
+        self.register_buffer("observer_enabled", tensor([1], dtype=uint8))
+
+    @abstractmethod
+    def forward(self, x: Any) -> Any:
+        """Round a tensor."""
+
+    @abstractmethod
+    def calculate_qparams(self, **kwargs: Any) -> Any:
+        """Return the scale and the zero point."""
+
+    def enable_fake_quant(self, enabled: bool = True) -> None:
+        """Switch rounding on or off."""
+        self.fake_quant_enabled[0] = int(enabled)
+
+    def disable_fake_quant(self) -> None:
+        """Switch rounding off."""
+        self.enable_fake_quant(False)
+
+    def enable_observer(self, enabled: bool = True) -> None:
+        """Switch the statistics on or off."""
+        self.observer_enabled[0] = int(enabled)
+
+    def disable_observer(self) -> None:
+        """Switch the statistics off."""
+        self.enable_observer(False)
+
+    @classmethod
+    def with_args(cls, **kwargs: Any) -> Factory:
+        """Return a factory of modules made with these arguments."""
+        return Factory(partial(cls, **kwargs), {})
+
+
+def _quantizes(name):
+    def quantizer(*args, **kwargs):
+        """Raises RuntimeError: there are no quantized tensors."""
+        raise RuntimeError(
+            f"torch.ao.quantization.{name}: cygrad has no quantized tensors\n"
+            "  call model.half() or model.bfloat16() for weights of half the size"
+        )
+
+    quantizer.__name__ = quantizer.__qualname__ = name
+    return quantizer
+
+
+convert, prepare, prepare_qat = _quantizes("convert"), _quantizes("prepare"), _quantizes("prepare_qat")
+quantize, quantize_dynamic = _quantizes("quantize"), _quantizes("quantize_dynamic")
