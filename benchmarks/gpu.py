@@ -10,6 +10,7 @@ measures the GPU if the CPU stays ahead of it, and otherwise the CPU. Rows named
 one run.
 """
 
+import functools
 import json
 import statistics
 import sys
@@ -69,6 +70,11 @@ def forward(function):
     return make
 
 
+def normalized_gelu(torch, x):
+    functional = torch.nn.functional
+    return functional.gelu(functional.layer_norm(x, (4096,)))
+
+
 def cross_entropy(torch):
     x = torch.randn(8192, 4096, device="cuda", requires_grad=True)
     target = torch.randint(0, 4096, (8192,), device="cuda")
@@ -103,24 +109,94 @@ def mlp_step(torch, **how):
     return run
 
 
-def captured_step(torch):
-    """Return the same step, captured as a graph in cygrad and eager in PyTorch."""
-    return cygrad.cuda.graph(mlp_step(cygrad, capturable=True)) if torch is cygrad else mlp_step(torch)
+def captured(make):
+    """Return the same work as a captured graph, in both libraries."""
+
+    def make_graph(torch):
+        run = make(torch)
+        if torch is cygrad:
+            return cygrad.cuda.graph(run)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM):
+                run()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        return graph.replay
+
+    return make_graph
 
 
-def transformer(torch):
-    layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, batch_first=True).cuda()
-    x = torch.randn(32, 512, 768, device="cuda")
+def transformer(autocast):
+    """Return a step of a transformer's layer, in float32 or under bfloat16 autocast."""
+
+    def make(torch):
+        layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, batch_first=True).cuda()
+        x = torch.randn(32, 512, 768, device="cuda")
+
+        def run():
+            layer.zero_grad()
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+                y = layer(x)
+            y.sum().backward()
+
+        return run
+
+    return make
+
+
+def small_convolutions(torch):
+    """Return a training step with SGD of a network with two convolutions."""
+    nn = torch.nn
+    first = nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+    second = nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+    model = nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(64 * 7 * 7, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(64, 1, 28, 28, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
 
     def run():
-        layer.zero_grad()
-        layer(x).sum().backward()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
 
     return run
 
 
-def resnet(uses_cudnn):
-    """Return a training step with SGD of a ResNet-18-shaped network on 32 x 32 images."""
+def recurrent(torch):
+    """Return a step of an LSTM layer over 64 steps of 64 sequences."""
+    layer = torch.nn.LSTM(128, 256).cuda()
+    x = torch.randn(64, 64, 128, device="cuda")
+
+    def run():
+        layer.zero_grad()
+        layer(x)[0].sum().backward()
+
+    return run
+
+
+def attention(dtype, size, is_causal):
+    """Return scaled dot-product attention, forward and backward, of 16384 tokens with 768 features."""
+
+    def make(torch):
+        shape = 32, 768 // size, 512, size
+        q, k, v, g = (torch.randn(shape, device="cuda").to(getattr(torch, dtype)) for _ in range(4))
+        given = [t.requires_grad_() for t in (q, k, v)]
+
+        def run():
+            for t in given:
+                t.grad = None
+            torch.nn.functional.scaled_dot_product_attention(*given, is_causal=is_causal).backward(g)
+
+        return run
+
+    return make
+
+
+def resnet(uses_cudnn, with_adam=False):
+    """Return a training step, with SGD or Adam, of a ResNet-18-shaped network on 32 x 32 images."""
 
     def make(torch):
         nn = torch.nn
@@ -143,7 +219,11 @@ def resnet(uses_cudnn):
         stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
         end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
         model = nn.Sequential(*stem, *blocks, *end).cuda()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        optim = torch.optim
+        if with_adam:
+            optimizer = optim.Adam(model.parameters(), capturable=True)
+        else:
+            optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         x, y = torch.randn(128, 3, 32, 32, device="cuda"), torch.randint(0, 10, (128,), device="cuda")
 
         def run():
@@ -192,7 +272,9 @@ def adam(torch):
 MAKERS = {
     "chain of 10^6": chain(10**6),
     "chain of 10^8": chain(10**8),
+    "chain of 6.7 * 10^7": chain(67 * 10**6),
     "softmax 8192x4096": rows(lambda torch, x: torch.softmax(x, -1)),
+    "layer norm with gelu 8192x4096": rows(normalized_gelu),
     "layer norm 8192x4096": rows(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
     "cross-entropy 8192x4096": cross_entropy,
     "x + y 24576x4096, forward": forward(lambda torch, x: x + x),
@@ -202,16 +284,41 @@ MAKERS = {
     "matmul 4096": matmul("float32"),
     "matmul 4096, bfloat16": matmul("bfloat16"),
     "784-128-10 step with Adam": mlp_step,
-    "784-128-10 step with Adam, captured": captured_step,
-    "transformer block 32x512x768": transformer,
+    "784-128-10 step with Adam, captured": captured(functools.partial(mlp_step, capturable=True)),
+    "transformer block 32x512x768": transformer(False),
+    "transformer block 32x512x768, bfloat16 autocast": transformer(True),
+    "small convolutional network 64x1x28x28, SGD": small_convolutions,
+    "LSTM 128 to 256, 64 steps, batch 64": recurrent,
     "ResNet-18's shape, 128x3x32x32, without cuDNN": resnet(False),
     "ResNet-18's shape, 128x3x32x32, with cuDNN": resnet(True),
+    "ResNet-18's shape, 128x3x32x32, Adam": resnet(True, with_adam=True),
     "Adam of 3000 tensors": adam,
     "CPU time of 500 x * y, recorded": launches(lambda torch, x, y: x * y),
     "CPU time of 500 tanh, recorded": launches(lambda torch, x, y: torch.tanh(x)),
     "sum of 10^8": reduction((10**8,), 0),
     "sums of 4 rows of 2.5 * 10^7": reduction((4, 25 * 10**6), 1),
     "sums of 128 columns of 10^6": reduction((10**6, 128), 0),
+}
+
+
+# The same as captured graphs, and attention alone
+_CAPTURED = (
+    "chain of 10^6",
+    "chain of 6.7 * 10^7",
+    "softmax 8192x4096",
+    "layer norm with gelu 8192x4096",
+    "transformer block 32x512x768",
+    "transformer block 32x512x768, bfloat16 autocast",
+    "small convolutional network 64x1x28x28, SGD",
+    "LSTM 128 to 256, 64 steps, batch 64",
+    "ResNet-18's shape, 128x3x32x32, Adam",
+)
+MAKERS |= {f"{row}, captured": captured(MAKERS[row]) for row in _CAPTURED}
+MAKERS |= {
+    f"attention, {dtype}, heads of {size}{', causal' if is_causal else ''}": attention(dtype, size, is_causal)
+    for dtype in ("bfloat16", "float16")
+    for size in (32, 64, 128)
+    for is_causal in (False, True)
 }
 
 

@@ -27,6 +27,7 @@ from cygrad._kernels.device.cupy_library import (
     cupy,
     current_device,
     explained,
+    gpu_class,
     is_array,
     is_meta,
     is_sparse,
@@ -43,7 +44,7 @@ ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
 meta = later("cygrad._kernels.meta.running")  # needed only for meta arrays
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
-_SINGLE = np.dtype(np.float32)
+_SINGLE, _HALVES = np.dtype(np.float32), ("float16", "bfloat16")
 _forms: dict = {}
 around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
 
@@ -241,7 +242,10 @@ def half_as_float32(form):
 
 def _in_float32(form, *args, **kwargs):
     """Call `form(*args, **kwargs)` with half-precision arrays widened to float32, and narrow the results again."""
-    half = next((a.dtype for a in args if is_array(a) and name_of(a.dtype) in ("float16", "bfloat16")), None)
+    half, classes = None, cupy_library._classes  # `is_array` inlined
+    for a in args:
+        if half is None and isinstance(a, classes) and name_of(a.dtype) in _HALVES:
+            half = a.dtype
     if half is None:
         return form(*args, **kwargs)
     found = form(*(basics.cast(a, _SINGLE) if is_array(a) and a.dtype == half else a for a in args), **kwargs)
@@ -256,11 +260,14 @@ def _narrow(a, dtype):
 
 def view(a, shape, strides, offset):
     """Return a view of the memory of `a` that starts `offset` bytes after its first element; strides are in bytes."""
-    require_array(a)
-    if is_sparse(a):
-        raise a.refused(view)
-    if is_meta(a):
-        return type(a)(shape, a.dtype, a.data + offset, strides)
+    kind = type(a)
+    if kind is not gpu_class():
+        require_array(a)
+        if is_sparse(a):
+            raise a.refused(view)
+        return kind(shape, a.dtype, a.data + offset, strides)
+    if not strides or (min(strides) >= 0 and 0 not in shape):
+        return kind(shape, a.dtype, a.data + offset if offset else a.data, strides)
     forwards = tuple(map(abs, strides))  # CuPy creates no arrays with negative strides
     if 0 in shape:
         return cupy().ndarray(shape, a.dtype, a.data, forwards)

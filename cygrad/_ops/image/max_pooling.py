@@ -26,13 +26,17 @@ from cygrad._core.graph.opdef import (
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.registry.dispatch import is_asked
 from cygrad._kernels.cpu.image import max_pooling as kernels
-from cygrad._kernels.cpu.image.window_geometry import geometry
+from cygrad._kernels.cpu.image.window_geometry import Geometry, geometry
+from cygrad._kernels.device.cupy_library import gpu_class, on_device
+from cygrad._library import later
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
 from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, places, windows
 from cygrad._ops.indexing.gathering import put_back
+
+on_gpus = later("cygrad._kernels.gpu.image.max_pooling")  # needed only for GPU arrays
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 IMAGES = ELSEWHERE | IMAGE | IMAGE_GRADIENT  # PyTorch's results of other poolings are contiguous
@@ -44,7 +48,17 @@ def maxima_rule(n, g):
     if 0 in shape:
         return zeros(shape, dtype=g.dtype, device=g.device)
     flat = *shape[:start], math.prod(shape[start:])
-    return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
+    g, index = flatten(g, start), flatten(n.saved(1), start)
+    return reshape(put_back(g, start, index, flat, _added(array_of(g), array_of(index), n.args[2], flat)), shape)
+
+
+def _added(g, index, how, shape):
+    """Return the gradient by a kernel that knows the windows, or None where there is none."""
+    where = how and how[-1]
+    if not isinstance(where, Geometry) or type(g) is not gpu_class() or not on_gpus.has_gradient(g, where):
+        return None
+    with on_device(g.device.id):
+        return on_gpus.to_maxima(g, index, where, shape)
 
 
 def choosing(name, node, flags=ELSEWHERE, **row):
@@ -53,12 +67,16 @@ def choosing(name, node, flags=ELSEWHERE, **row):
 
 WINDOWS = {"kernel_size": (2, 0), "padding": (2, 2), "dilation": (2, 3), "ceil_mode": (2, 4)}
 MAX_POOL = {
-    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS),
-    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS),
+    2: choosing(
+        "max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool2d"
+    ),
+    3: choosing(
+        "max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool3d"
+    ),
 }
 ADAPTIVE = {
-    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES),
-    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0"),
+    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES, float8="adaptive_max_pool2d"),
+    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0", float8="adaptive_max_pool3d_cpu"),
 }
 
 
@@ -86,7 +104,7 @@ def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mod
     check_elements(t, function)
     with_places = with_places or is_recorded(t) or is_asked((t,), {})
     values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
-    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode))
+    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode, where))
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):

@@ -218,6 +218,7 @@ INDEX_ADD = declare(
     out_dtype="same",
     vmap_write="index_add_",
     derived={"source_dim": lambda n: len(n.args[2])},
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -319,6 +320,7 @@ GATHER = declare(
     devices="together",
     out_dtype="same",
     derived={"sparse_grad": False},
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -363,11 +365,14 @@ def put_back_rule(n, h):
 PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="ScatterAddBackward0", inputs="grad _ index")
 
 
-def put_back(g, dim, index, shape):
-    """Add each element of g to zeros, at `index` along `dim`: the transpose of `gather`."""
-    return finished(
-        PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
-    )
+def put_back(g, dim, index, shape, array=None):
+    """Add each element of g to zeros, at `index` along `dim`: the transpose of `gather`.
+
+    `array` is the result, if it has been computed already.
+    """
+    if array is None:
+        array = kernels.scattered(shape, dim, array_of(index), array_of(g))
+    return finished(PUT_BACK, array, g, None, index, (dim, tuple(shape)), None)
 
 
 @rule("put_back")
@@ -438,6 +443,7 @@ SCATTER_ADD = declare(
     autocast_gpu="widest",
     out_dtype="same",
     vmap_write="scatter_add_",
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -536,6 +542,7 @@ MASKED_FILL = declare(
     devices=(2, "value"),
     vmap_write="inplace arithmetic",
     overloads="",
+    float8="masked_fill",
 )
 
 
@@ -554,6 +561,7 @@ MASKED_FILL_TENSOR = declare(
     flags=LINEAR | PRIVATE,
     node="MaskedFillBackward1",
     inputs="self value mask",
+    float8="masked_fill",
 )
 MASKED_FILL_UNRECORDED = variant(MASKED_FILL, flags=MAY_OVERLAP)  # for integers, and writes into expanded memory
 

@@ -10,11 +10,12 @@ from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, facts, publish
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add
+from cygrad._ops.base.copying import contiguous
 from cygrad._ops.base.creation import zeros_like
 from cygrad._ops.base.products import linear, matmul
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.slicing import cat, chunk
-from cygrad._ops.base.views import permute, reshape, squeeze, unsqueeze, view
+from cygrad._ops.base.views import permute, reshape, squeeze, transpose, unsqueeze, view
 from cygrad._ops.indexing.gathering import masked_fill
 from cygrad._ops.nn.scaled_dot_product import attended, hiding, later, scores
 from cygrad._ops.nn.softmax import softmax
@@ -157,8 +158,12 @@ def multi_head_attention_forward(
         seen = matmul(weights, v)
     else:
         weights, seen = None, attended(q, k, v, mask, dropout_p=dropped)
-    result = reshape(permute(seen, (2, 0, 1, 3)), (length, batch, width))
-    result = linear(result, out_proj_weight, out_proj_bias)
+    if _is_swapped(query):  # so are the gradients
+        result = linear(reshape(permute(seen, (0, 2, 1, 3)), (batch, length, width)), out_proj_weight, out_proj_bias)
+        result = contiguous(transpose(result, 0, 1))
+    else:
+        result = reshape(permute(seen, (2, 0, 1, 3)), (length, batch, width))
+        result = linear(result, out_proj_weight, out_proj_bias)
     if need_weights and average_attn_weights:
         weights = mean(weights, 1)
     if is_batched:
@@ -195,10 +200,24 @@ def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         if query is key is value:
-            return chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1)
+            if not _is_swapped(query):
+                return chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1)
+            parts = chunk(linear(transpose(query, 0, 1), in_proj_weight, in_proj_bias), 3, -1)
+            return [transpose(part, 0, 1) for part in parts]
         separate = chunk(in_proj_weight, 3)
     biases = (None,) * 3 if in_proj_bias is None else chunk(in_proj_bias, 3)
-    return [linear(t, matrix, b) for t, matrix, b in zip((query, key, value), separate, biases)]
+    return [_as_it_lies(t, matrix, b) for t, matrix, b in zip((query, key, value), separate, biases)]
+
+
+def _is_swapped(t):
+    """Whether a tensor (L, N, E) is contiguous as (N, L, E), as with `batch_first`: a linear layer would copy it."""
+    length, _, width = t.shape
+    return t.stride() == (width, length * width, 1) and not t.is_contiguous()
+
+
+def _as_it_lies(t, weight, bias):
+    """Project a tensor (L, N, E)."""
+    return transpose(linear(transpose(t, 0, 1), weight, bias), 0, 1) if _is_swapped(t) else linear(t, weight, bias)
 
 
 def _with_learnt(tensors, bias_k, bias_v):

@@ -203,6 +203,31 @@ def test_other_errors_pass_and_end_the_capture():
     assert not torch.cuda.is_current_stream_capturing() and zeros(2).tolist() == [0, 0]
 
 
+def test_memory_that_runs_out_in_a_capture():
+    x, g = zeros(3), torch.cuda.CUDAGraph()
+    torch.cuda.set_per_process_memory_fraction(1e-4)
+    try:
+        with pytest.raises(torch.OutOfMemoryError, match="^CUDA out of memory. Tried to allocate"), torch.cuda.graph(g):
+            x.expand(10**9, 3) * 2
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert not torch.cuda.is_current_stream_capturing()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        g.replay()
+    with torch.cuda.graph(g):
+        y = x + 1
+    g.replay()
+    assert y.tolist() == [1, 1, 1]
+
+
+def test_a_capture_on_a_stream_of_another_gpu(second):
+    x, g = zeros(3), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g, stream=torch.cuda.Stream(device=second)):
+        y = x + 1
+    g.replay()
+    assert y.device == x.device and y.tolist() == [1, 1, 1] and torch.cuda.current_device() == 0
+
+
 def test_an_optimizer_that_counts_on_the_cpu_is_refused():
     p = zeros(3, requires_grad=True)
     p.grad = torch.ones(3, device="cuda")

@@ -64,6 +64,16 @@ def of_shapes(x):
         F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
 
 
+def recurrent(x):
+    """Run layers that are too wide for one launch, and a network twice under autocast."""
+    for make in (torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM):
+        make(2, 520, device="cuda", dtype=x.dtype)(x.flatten()[:6].view(3, 1, 2))[0].sum().backward()
+    layer = torch.nn.Linear(4, 3, device="cuda")
+    for _ in range(2):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            layer(torch.ones(2, 4, device="cuda")).sum().backward()
+
+
 def run(name, sample, change, on):
     call = Call(name, sample, change, on=on)
     outputs = [out for out in call.run() if isinstance(out, torch.Tensor) and out.requires_grad]
@@ -81,7 +91,7 @@ def texts(compiler):
         for kind in TYPES:
             dtype = getattr(torch, kind)
             torch.cuda.warmup(dtypes=[dtype])
-            for workload in (steps, of_shapes):
+            for workload in (steps, of_shapes, recurrent):
                 workload(torch.ones(6, 1024, dtype=dtype, device="cuda", requires_grad=True))
 
             def change(array, to=dtype.numpy):

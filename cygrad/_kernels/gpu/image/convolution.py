@@ -8,7 +8,8 @@ in one kernel.
 import math
 from typing import Any
 
-from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise, plus
+from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise
+from cygrad._kernels.cpu.image.convolution import plus as plus_any
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.base.matmul import matmul
 from cygrad._kernels.gpu.image.folding import add_columns, columns_of
@@ -114,6 +115,37 @@ def _tap_sums(x, g, where):
     out = cupy().empty((*x.shape[:2], count), wide_type(x.dtype))
     _TAP_SUMS.over_rows(x.dtype, out.size, places_of_result, (dense(x), dense(g), out, places(where)))
     return out.sum(0).astype(x.dtype, copy=False).reshape(x.shape[1], 1, *where.kernel)
+
+
+# -- biases --
+
+_ADD_BIAS = Program(  # in place; a thread handles PACK neighbors of one channel
+    "add_bias",
+    """
+struct alignas(PACK * sizeof(T) < 16 ? PACK * sizeof(T) : 16) Pack { T v[PACK]; };
+extern "C" __global__ void add_bias(T* out, const T* bias, whole channels, whole packs, whole total) {
+    EACH_OF(i, total) {
+        const W b = W(bias[rest(quotient(i, packs), channels)]);
+        Pack own = *(const Pack*)(out + i * PACK);
+        #pragma unroll
+        for (int j = 0; j < PACK; j++) own.v[j] = T(W(own.v[j]) + b);
+        *(Pack*)(out + i * PACK) = own;
+    }
+}
+""",
+)
+
+
+def plus(out, b):
+    """Add a bias, one number per filter, to results in place."""
+    if b is None or not out.size:
+        return out
+    if not (out.flags.c_contiguous and _ADD_BIAS.takes(out, b)):
+        return plus_any(out, b)
+    each = math.prod(out.shape[2:])
+    pack = 1 if each % 4 or out.data.ptr % 16 else 4
+    _ADD_BIAS.over(out.dtype, out.size // pack, (out, dense(b), len(b), each // pack, out.size // pack), PACK=pack)
+    return out
 
 
 # -- products --

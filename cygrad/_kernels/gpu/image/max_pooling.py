@@ -102,6 +102,51 @@ def of_windows(x, where, with_places):
     return values, found
 
 
+# A thread visits the windows that see its place of the image, in order.
+_TO_MAXIMA = Program(
+    "to_maxima",
+    TEXT
+    + """
+extern "C" __global__ void to_maxima(const T* grads, const whole* places, T* out, Places g, whole total) {
+    const int count = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
+    EACH_OF(i, total) {
+        const whole plane = quotient(i, image);
+        const int place = (int)(i - plane * image);
+        const At p = at(place, g.image);
+        int low[3], high[3];
+        #pragma unroll
+        for (int d = 0; d < 3; d++) {
+            const int end = p.x[d] + g.low[d], begin = end - g.kernel[d] + 1;
+            low[d] = begin > 0 ? (begin + g.stride[d] - 1) / g.stride[d] : 0;
+            high[d] = end / g.stride[d] < g.size[d] ? end / g.stride[d] : g.size[d] - 1;
+        }
+        W sum = W(0);
+        for (int a = low[0]; a <= high[0]; a++)
+            for (int b = low[1]; b <= high[1]; b++)
+                for (int c = low[2]; c <= high[2]; c++) {
+                    const whole window = plane * count + (a * g.size[1] + b) * g.size[2] + c;
+                    if (places[window] == place) sum += W(grads[window]);
+                }
+        out[i] = T(sum);
+    }
+}
+""",
+)
+
+
+def to_maxima(grads, places_of_maxima, where, shape):
+    """Return zeros of this shape plus each window's gradient at the place of its maximum; without dilation."""
+    out = cupy().empty(shape, grads.dtype)
+    args = dense(grads), dense(places_of_maxima), out, places(where), out.size
+    _TO_MAXIMA.over(grads.dtype, out.size, args)
+    return out
+
+
+def has_gradient(array, where):
+    """Whether `to_maxima` applies: each window has seen an element."""
+    return set(where.dilation) <= {1} and _TO_MAXIMA.takes(array)
+
+
 class _Tables:
     """The geometry that `places` expects, for windows given by tables."""
 

@@ -97,7 +97,9 @@ class Program:
 
 def of_type(a, dtype):
     """Return the array contiguous and of this type; None for None."""
-    return None if a is None else cupy().ascontiguousarray(a.astype(dtype, copy=False))
+    if a is None or (a.dtype == dtype and a.flags.c_contiguous):
+        return a
+    return cupy().ascontiguousarray(a.astype(dtype, copy=False))
 
 
 def wide_type(dtype):

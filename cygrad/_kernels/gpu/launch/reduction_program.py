@@ -100,6 +100,40 @@ extern "C" __global__ void __launch_bounds__(256) fold_columns(const T* a, const
 }
 """,
 )
+# A block reduces the planes of one channel.
+_OF_PLANES = Program(
+    "fold_planes",
+    _TEXT
+    + """
+extern "C" __global__ void __launch_bounds__(1024) fold_planes(const T* a, FOLD_RESULT* out, double scale, whole n,
+                                                               whole channels, whole each) {
+    const T* x = a + blockIdx.x * each;
+    const bool at_once = !((size_t)x % 16) && !(each % N);
+    V v[N];
+    #pragma unroll
+    for (int j = 0; j < N; j++) v[j] = FOLD_START;
+    if (at_once) {
+        const whole packs = each / N;
+        for (whole i = threadIdx.x; i < n * packs; i += blockDim.x) {
+            const whole plane = quotient(i, packs);
+            const Sixteen p = sixteen(x + plane * channels * each + (i - plane * packs) * N, true);
+            #pragma unroll
+            for (int j = 0; j < N; j++) v[j] = FOLD_JOIN()(v[j], mapped(V(p.v[j]), V(p.v[j]), V(0)));
+        }
+    } else {
+        for (whole i = threadIdx.x; i < n * each; i += blockDim.x) {
+            const whole plane = quotient(i, each);
+            const T one = x[plane * channels * each + i - plane * each];
+            v[0] = FOLD_JOIN()(v[0], mapped(V(one), V(one), V(0)));
+        }
+    }
+    #pragma unroll
+    for (int j = 1; j < N; j++) v[0] = FOLD_JOIN()(v[0], v[j]);
+    const V total = over_row(v[0], FOLD_JOIN());
+    if (!threadIdx.x) out[blockIdx.x] = FOLD_RESULT(total * V(scale));
+}
+""",
+)
 # By reduction: how each element is mapped, how two values are combined, and the initial value.
 _HOW = {
     "sum": ("x", "Add", "V(0)"),
@@ -120,6 +154,7 @@ _SQUARES = "squares", "centred squares"
 _AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # combines partial results of chunks
 _BLOCKS, _LEAST = 1 << 10, 1 << 13  # blocks to aim for in a launch, minimum elements of each
 _WARP = 32
+_FEW_CHANNELS = 32  # that leave too many multiprocessors idle, with a block each
 _WHOLE = "bool", "int8", "uint8", "int16", "int32", "int64"
 
 
@@ -175,6 +210,8 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
     if not any(own for own, _ in runs):
         runs.append((True, 1))
     found, given = a, (beside, None if middle is None else middle.astype(_accumulator(a.dtype, how)[0], copy=False))
+    if middle is None and beside is None and _are_planes(runs):
+        found, runs = _fold_planes(a, [length for _, length in runs], how, float(scale), dtype), []
     while any(own for own, _ in runs):
         i = max(i for i, (own, _) in enumerate(runs) if own)
         (_, n), before, after = runs.pop(i), 1, 1
@@ -202,6 +239,35 @@ def _folded_in_order(a, axes, how, keepdim, dtype, scale):
     return dense(found.transpose(sorted(range(a.ndim), key=order.__getitem__))).reshape(-1).reshape(shape)
 
 
+def _are_planes(runs):
+    """Whether to reduce all but the channels of images at once: if these are many, or have few elements."""
+    if [own for own, _ in runs] != [True, False, True]:
+        return False
+    (_, n), (_, channels), (_, each) = runs
+    return channels <= MOST_BLOCKS and (channels >= _FEW_CHANNELS or n * each <= _LEAST)
+
+
+def _fold_planes(a, lengths, how, scale, dtype):
+    n, channels, each = lengths
+    wide, word = _accumulator(a.dtype, how)
+    dtype = a.dtype if dtype == a.dtype else wide
+    out = cupy().empty(channels, dtype)
+    macros = _macros(how, word, dtype == a.dtype)
+    _OF_PLANES.launch(a.dtype, channels, 1024 if n * each > _LEAST else 256, (a, out, scale, *lengths), **macros)
+    return out
+
+
+def _macros(how, word, is_final):
+    formula, join, start = _HOW[how]
+    return {
+        "FOLD_MAP": formula,
+        "FOLD_JOIN": join,
+        "FOLD_START": start,
+        "FOLD_TYPE": word,
+        "FOLD_RESULT": "T" if is_final else "V",
+    }
+
+
 def _fold(a, before, n, after, how, given, scale, is_final):
     """Reduce in one or two launches; results have the accumulation type, or the type of `a` if `is_final`."""
     tile = -(-after // -(-after // 128))
@@ -213,11 +279,7 @@ def _fold(a, before, n, after, how, given, scale, is_final):
     wide, word = _accumulator(a.dtype, how)
     dtype = a.dtype if parts == 1 and is_final else wide
     out = cupy().empty((before, parts, after), dtype)
-    formula, join, start = _HOW[how]
-    macros = {
-        "FOLD_MAP": formula, "FOLD_JOIN": join, "FOLD_START": start, "FOLD_TYPE": word,
-        "FOLD_RESULT": "T" if dtype == a.dtype else "V",
-    }  # fmt: skip
+    macros = _macros(how, word, dtype == a.dtype)
     args = a, *given, out, scale if parts == 1 else 1.0, n
     if after == 1:
         count, threads = before * parts, (_WARP, 8) if n <= 1024 else (256, 1)
@@ -225,4 +287,4 @@ def _fold(a, before, n, after, how, given, scale, is_final):
         _OF_ROWS.launch(a.dtype, grid, threads, (*args, parts, each, count), **macros)
     else:
         _OF_COLUMNS.launch(a.dtype, blocks * parts, 256, (*args, after, parts, each, tile), **macros)
-    return out if parts == 1 else _fold(out, before, parts, after, _AGAIN[join], (None, None), scale, is_final)
+    return out if parts == 1 else _fold(out, before, parts, after, _AGAIN[_HOW[how][1]], (None, None), scale, is_final)

@@ -7,7 +7,9 @@ elements in order. All of them move PACK neighbors at once, which are 16 bytes i
 `over_row` reduces one number per thread of the row, in an order that depends only on the length and PACK.
 """
 
-from cygrad._kernels.device.cupy_library import is_array
+from functools import lru_cache
+
+from cygrad._kernels.device.cupy_library import gpu_class
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
 
 OVER_ROW = """
@@ -111,17 +113,24 @@ class RowProgram(Program):
         """Run it on a matrix of `rows` rows of this length; `args` are arrays with such rows and other arguments."""
         if not rows:
             return
-        pack = 16 // dtype.itemsize
-        if length % pack or any(is_array(a) and a.data.ptr % 16 for a in args):
-            pack = 1
-        few, many, threads = max(pack, 4), min(MANY, 64 // dtype.itemsize), WARP
-        while threads < LONGEST_BLOCK and threads * many < length:
-            threads *= 2
-        items = few if length <= threads * few else many if length <= threads * many else 0
-        at_once = 4 if threads == WARP else 1
-        blocks = min(-(-rows // at_once), MOST_BLOCKS)
-        macros = {"ITEMS": items, "PACK": pack, "MOST": max(threads, 256)}
-        self.launch(dtype, blocks, (threads, at_once), (*args, rows, length), **macros)
+        ndarray, is_aligned = gpu_class(), True
+        for a in args:
+            is_aligned = is_aligned and not (isinstance(a, ndarray) and a.data.ptr % 16)
+        blocks, threads, macros = _how(dtype.itemsize, rows, length, is_aligned)
+        self.launch(dtype, blocks, threads, (*args, rows, length), **macros)
+
+
+@lru_cache(256)
+def _how(itemsize, rows, length, is_aligned):
+    """Return (blocks, threads, macros) for rows of this length."""
+    pack = 16 // itemsize if is_aligned and not length % (16 // itemsize) else 1
+    few, many, threads = max(pack, 4), min(MANY, 64 // itemsize), WARP
+    while threads < LONGEST_BLOCK and threads * many < length:
+        threads *= 2
+    items = few if length <= threads * few else many if length <= threads * many else 0
+    at_once = 4 if threads == WARP else 1
+    blocks = min(-(-rows // at_once), MOST_BLOCKS)
+    return blocks, (threads, at_once), {"ITEMS": items, "PACK": pack, "MOST": max(threads, 256)}
 
 
 def split(shape, axis):

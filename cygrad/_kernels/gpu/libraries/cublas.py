@@ -78,8 +78,11 @@ def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False):
         cublas.gemmStridedBatchedEx(*first, *stacks, count, how, _DEFAULT)
 
 
+_MODULE = "cupy_backends.cuda.libs.cublas"
+
+
 def _of_cupy():
-    return import_module("cupy_backends.cuda.libs.cublas")
+    return sys.modules.get(_MODULE) or import_module(_MODULE)
 
 
 @cache

@@ -10,6 +10,7 @@ values. Both recompute the scores, so no two blocks add to one element and all s
 elements a thread holds; otherwise each thread multiplies rows 16 apart. D is the head width, zero-padded.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -348,9 +349,8 @@ class _Call:
     def views(self, *others):
         """Return the content of a `Views` struct: strides of query, key, value and `others`."""
         inner = self.leading[1] if len(self.leading) == 2 else 1
-        numbers = [inner, *(step for a in (*self.arrays, *others) for step in _steps(a, len(self.leading)))]
-        numbers += [0] * (33 - len(numbers))
-        return np.array(numbers, np.int64).view([("numbers", np.int64, (33,))])
+        given = [None if a is None else (a.strides, a.itemsize) for a in (*self.arrays, *others)]
+        return _views(inner, len(self.leading), tuple(given))
 
     def launch(self, program, rows, number, *args, **more):
         macros, sizes = self.tiles
@@ -368,11 +368,20 @@ def _in_rows(a):
     return _few(a if a.strides[-1] == a.itemsize else dense(a))
 
 
-def _steps(a, leading):
-    """Return the strides of an array, or of None, in elements: outer heads, inner heads, rows, columns."""
-    if a is None:
+@lru_cache(256)
+def _views(inner, leading, given):
+    """Return the content of `Views`; each of `given` is (strides, itemsize) of an array, or None."""
+    numbers = [inner, *(step for one in given for step in _steps(one, leading))]
+    numbers += [0] * (33 - len(numbers))
+    return np.array(numbers, np.int64).view([("numbers", np.int64, (33,))])
+
+
+def _steps(given, leading):
+    """Return strides in elements: of outer heads, inner heads, rows, columns; zeros for None."""
+    if given is None:
         return 0, 0, 0, 0
-    *heads, row, column = (step // a.itemsize for step in a.strides)
+    strides, itemsize = given
+    *heads, row, column = (step // itemsize for step in strides)
     return (*([*heads, 0] if leading != 2 else heads)[:2], row, column) if heads else (0, 0, row, column)
 
 

@@ -260,8 +260,8 @@ def _shared(kind, width, dtype):
 
 
 def fits(kind, x, n, width):
-    """Whether to compute the steps of n sequences, with states of this width, by one launch."""
-    if not switches.own_launches or x.dtype.name not in FLOATS or not (n and width and len(x)):
+    """Whether to compute the steps of n sequences, with states of this width, by one launch; more than one step."""
+    if not switches.own_launches or x.dtype.name not in FLOATS or not (n and width and len(x) > n):
         return False
     if width > (_WIDEST if current() is None else _WIDEST_IN_GRAPHS) or _shared(kind, width, x.dtype)[1] > _SHARED:
         return False

@@ -147,6 +147,21 @@ def install(module):
         module.cuda.set_allocator(_allocator(module, malloc))
 
 
+def for_graphs(malloc):
+    """Return the allocator of a pool of graphs, whose errors say what uses the memory."""
+    too_little = cupy().cuda.memory.OutOfMemoryError
+
+    def allocate(size):
+        try:
+            return malloc(size)
+        except too_little as error:
+            device = current_device()
+            ledger(device).failures += 1
+            raise connected.explain(size, device, str(error)) from None
+
+    return allocate
+
+
 def _allocator(module, malloc):
     memory = module.cuda.memory
     pool = module.get_default_memory_pool()

@@ -15,6 +15,9 @@ from _thread import _local as local  # importing `threading` takes longer than i
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, current_device, is_loaded
+from cygrad._library import later
+
+allocator = later("cygrad._kernels.gpu.runtime.allocator")  # which imports this module
 
 _of_thread = local()
 pools: weakref.WeakSet = weakref.WeakSet()  # the pools of all graphs
@@ -53,7 +56,7 @@ class Capture:
         self.kept = []  # arrays that the graph reads
         self.workspaces = {}  # cuBLAS workspaces, by stream
         self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
-        self._allocating = cupy().cuda.using_allocator(pool.pool.malloc)
+        self._allocating = cupy().cuda.using_allocator(allocator.for_graphs(pool.pool.malloc))
         self._beside = {}  # by GPU: the stream for copies
 
     def begin(self):

@@ -54,9 +54,9 @@ def test_indices_that_lie_outside_add_nothing():
 
 
 @pytest.mark.skipif(cupy_library.is_available(), reason="the stand-in counts launches")
-def test_the_gradient_of_max_pooling_adds_by_one_kernel():
+def test_the_gradient_of_dilated_max_pooling_adds_by_one_kernel():
     x = torch.randn(2, 3, 8, 8, device="cuda", requires_grad=True)
-    y = torch.nn.functional.max_pool2d(x, 2)
+    y = torch.nn.functional.max_pool2d(x, 2, 1, dilation=2)
     with cupy_standin.watch() as seen:
         y.backward(torch.ones_like(y))
     assert seen.launches.count("cygrad_add_along") == 1 and len(seen.launches) <= 4, seen.launches
