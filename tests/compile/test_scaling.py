@@ -44,7 +44,8 @@ class World:
         tensors = [t for model in models for t in (*model.parameters(), *model.buffers())]
         states = [t for state in self.optimizer.state.values() for t in state.values()]
         scaler = self.scaler.state_dict()
-        return [bits(t) for t in (*tensors, *states)], [None if t.grad is None else bits(t.grad) for t in tensors], scaler
+        grads = [None if t.grad is None else bits(t.grad) for t in tensors]
+        return [bits(t) for t in (*tensors, *states)], grads, scaler
 
 
 def compare(inputs, least, **options):

@@ -14,5 +14,5 @@ def _is_true(array: Any) -> bool:
 
 
 def decide(condition: Any) -> bool:
-    """Return whether a tensor of one element is true. If a replay finds it otherwise, the step runs as it is written."""
+    """Return whether a tensor of one element is true. A replay that finds it otherwise ends, with nothing done."""
     return _is_true(array_of(condition))
