@@ -36,7 +36,7 @@ class Explanation:
         if not self.plans:
             lines.append(self._state())
         lines += [f"  not replayed: {reason}" for reason in self.reasons]
-        lines += [f"    to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in self.reasons) if text]
+        lines += [f"    to fix it: {text}" for text in dict.fromkeys(reason.remedy for reason in self.reasons) if text]
         for number, plan in enumerate(self.plans):
             lines += _plan_lines(number, plan)
         lines += [f"  the next call of this kind is not replayed: {text}" for text in self._missed]

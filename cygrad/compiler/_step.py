@@ -380,7 +380,7 @@ def _is_final(reason: Reason) -> bool:
 def graph_break(reasons: list[Reason]) -> GraphBreak:
     """Return the error of `fullgraph=True`."""
     lines = ["this step cannot be replayed without Python", *(f"  {reason}" for reason in reasons)]
-    lines += [f"  to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
+    lines += [f"  to fix it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
     error = GraphBreak("\n".join([*lines, "  or leave out fullgraph=True: then it runs as it is written"]))
     error.note(reasons)
     return error

@@ -87,7 +87,7 @@ _READING_GROUPS = frozenset(("optim/optimizer.py", name) for name in ("__getstat
 
 
 class Reason(NamedTuple):
-    """What prevents replaying, where, and how to mend it."""
+    """What prevents replaying, where, and how to fix it."""
 
     text: str
     site: tuple[str, int] | None = None

@@ -272,12 +272,6 @@ def check_clamp_type(result, out):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
 
 
-def check_abs_in_place(t):
-    """Raise if `abs_` would write real numbers into a complex tensor, which `out=` may do."""
-    if t.is_complex():
-        raise RuntimeError("In-place abs is not supported for complex tensors.")
-
-
 def check_inplace_shape(result, out):
     """Raise unless the shape of a result broadcasts to the shape of the operand that it will be written into."""
     import numpy as np  # needed only here
