@@ -49,6 +49,7 @@ CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
+        ("cygrad/_core/registry/autocast.py", "_cast_ahead"),  # which asks for the type alone, on the CPU
         ("cygrad/_core/replay/decisions.py", "decide"),
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
