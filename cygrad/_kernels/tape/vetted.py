@@ -49,7 +49,8 @@ CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
-        ("cygrad/_core/registry/autocast.py", "_cast_ahead"),  # which asks for the type alone, on the CPU
+        # which compare arrays by identity, and ask for their type
+        *(("cygrad/_core/registry/autocast.py", name) for name in ("_cast_ahead", "__init__", "holds")),
         ("cygrad/_core/replay/decisions.py", "decide"),
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
