@@ -192,6 +192,7 @@ class Step:
             kind.leave(survey.reasons)
             self._break_off(kind)
             return self._run(args, kwargs)
+        assert kind.watch is not None
         self.captures += 1
         watch = Watch()
         by = functools.partial(capture, sees_grads=kind.watch.sees_grads, layouts=kind.layouts)
