@@ -162,6 +162,7 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
     program.changes = [touched[index][1] for index in slots]
     program.owners = owners_of(tape, before, touched)
     program.launches = Launches(tape, kept, slots)
+    program.choose_handed()
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])

@@ -456,6 +456,22 @@ cdef void note_loop(replay_t replay, part_t part, str kind, const void* context,
         _tape.refuse(f"noting failed ({error})")
 
 
+cdef void note_sums(replay_t replay, part_t part, replay_t finish, str kind, const void* context, size_t size, Word* words,
+                    int count, Py_ssize_t items, Py_ssize_t piece, Py_ssize_t unit) noexcept:
+    cdef Py_ssize_t before
+    cdef Entry entry
+    if not _is_here():
+        return
+    try:
+        before = len(_tape.entries)
+        _tape.enter(replay, kind, context, size, words, count, part, items)
+        if len(_tape.entries) > before:
+            entry = <Entry>_tape.entries[before]
+            entry.finish, entry.piece, entry.unit = finish, piece, unit
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
 cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept:
     if not _is_here():
         return

@@ -13,15 +13,19 @@
 typedef void (*block_part)(void *context, Py_ssize_t first, Py_ssize_t n);
 
 typedef struct { Py_ssize_t at, step; int number; } block_register;     /* an address in the contexts, bytes per item */
-typedef struct { block_part part; Py_ssize_t context; } block_loop;     /* the context: an offset in the contexts */
+typedef struct { block_part part; Py_ssize_t context; void (*finish)(void *context); } block_loop;
+                                        /* the context: an offset in the contexts; `finish` follows when all items are done */
+typedef struct { Py_ssize_t at, step; } block_stream;                   /* an address of an array, bytes per item */
 
 typedef struct {
     char *contexts;                     /* of all loops, one after the other */
     Py_ssize_t size, items, room;       /* bytes of the contexts; items; bytes of a register */
     block_loop *loops;
     block_register *registers;
+    block_stream *streams;              /* large arrays, each once */
     Py_ssize_t *inner;                  /* addresses in the contexts that point into them */
-    Py_ssize_t n_loops, n_registers, n_inner, n_rooms;
+    Py_ssize_t n_loops, n_registers, n_inner, n_streams;
+    Py_ssize_t block, piece;            /* items of a block, at most BLOCK_ITEMS, and of what one thread does at a time */
 } block_program;
 
 enum {
@@ -37,6 +41,7 @@ enum {
 #define BLOCK_ALIGNED __attribute__((aligned(64)))
 #endif
 
+static int fb_block, fb_ahead;
 static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const block_program *p = context;
@@ -47,8 +52,17 @@ static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
         char **address = (char **)(contexts + p->inner[i]);
         *address = contexts + (*address - p->contexts);
     }
-    for (Py_ssize_t end = first + count; first < end; first += BLOCK_ITEMS) {
-        const Py_ssize_t n = end - first < BLOCK_ITEMS ? end - first : BLOCK_ITEMS;
+    const Py_ssize_t block = fb_block && p->block == BLOCK_ITEMS ? fb_block : p->block;
+    for (Py_ssize_t end = first + count; first < end; first += block) {
+        const Py_ssize_t n = end - first < block ? end - first : block;
+        if (fb_ahead && first + n < end)
+        for (Py_ssize_t i = 0; i < p->n_streams; i++) {
+            const block_stream *s = &p->streams[i];
+            const char *next = *(char **)(contexts + s->at) + (first + n) * s->step;
+            if (fb_ahead == 1) for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 0, 2);
+            else if (fb_ahead == 2) for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 0, 3);
+            else for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 1, 2);
+        }
         for (Py_ssize_t i = 0; i < p->n_registers; i++) {
             const block_register *r = &p->registers[i];
             *(char **)(contexts + r->at) = room + r->number * p->room - first * r->step;
