@@ -10,7 +10,10 @@ same behind. If replays are slower, the plan stays, and only tells that its call
 from time import perf_counter_ns
 
 cimport cython
+from cpython.dict cimport PyDict_Size
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from cygrad._core.replay.program cimport Argument, Program
 from cygrad._core.replay.signature cimport Signature
@@ -28,6 +31,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
+    object PyObject_Call(object function, tuple args, PyObject* kwargs)
 
 cdef enum:
     TRIED_AFTER = 64                # replays
@@ -83,12 +87,16 @@ cdef class Plan:
             self.trials = 2 * TRIALS
         self.least = self.least_written = 1 << 62
 
-    cdef bint suits(self, list given) except -1:
-        """Whether the arguments are those that it was timed on."""
+    cdef bint suits(self, tuple args, dict kwargs) except -1:
+        """Whether the arguments are such as it was timed on."""
         cdef Py_ssize_t i
         cdef list guards = (<Program>self.program).guards
+        if PyDict_Size(kwargs) or PyTuple_GET_SIZE(args) != PyList_GET_SIZE(guards):
+            args = tuple(self.signature.match(args, kwargs) or ())
+            if len(args) != len(guards):
+                return False
         for i in range(PyList_GET_SIZE(guards)):
-            if (<Argument>PyList_GET_ITEM(guards, i)).misfit(<object>PyList_GET_ITEM(given, i)) != NULL:
+            if (<Argument>PyList_GET_ITEM(guards, i)).misfit(<object>PyTuple_GET_ITEM(args, i)) != NULL:
                 return False
         return True
 
@@ -120,6 +128,10 @@ cdef class Plans:
             return self.rested(args, kwargs)
         for i in range(PyList_GET_SIZE(plans)):
             plan = <Plan>PyList_GET_ITEM(plans, i)
+            if plan.is_slower:
+                if plan.suits(args, kwargs):
+                    return self.as_written(args, kwargs)
+                continue
             given = plan.signature.match(args, kwargs)
             if given is None:
                 continue
@@ -127,10 +139,6 @@ cdef class Plans:
                 plan.since_check += 1
                 if plan.since_check >= self.every:
                     return MISS             # and have it checked
-            if plan.is_slower:
-                if plan.suits(given):
-                    return self.as_written(args, kwargs)
-                continue
             if not plan.guard.holds():
                 plan.failures += 1
                 plan.missed = None
@@ -161,7 +169,7 @@ cdef class Plans:
         self.calls += 1
         cygrad_compiled_depth += 1
         try:
-            return self.function(*args, **kwargs)
+            return PyObject_Call(self.function, args, <PyObject*>kwargs if PyDict_Size(kwargs) else NULL)
         finally:
             cygrad_compiled_depth -= 1
 
@@ -170,11 +178,11 @@ cdef class Plans:
         cdef bint is_written = plan.trials % 2
         cdef list given
         begin = perf_counter_ns()
-        given = plan.signature.match(args, kwargs)
-        if is_written and plan.suits(given):
+        if is_written and plan.suits(args, kwargs):
             value = self.as_written(args, kwargs)
             plan.least_written = min(plan.least_written, perf_counter_ns() - begin)
         else:
+            given = plan.signature.match(args, kwargs)
             plan.guard.holds()
             found = plan.replay(given)
             if found is plan.unfit:

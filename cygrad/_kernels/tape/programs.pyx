@@ -49,6 +49,7 @@ cdef extern from "platform/fused_blocks.h":
     ctypedef struct block_stream:
         Py_ssize_t at
         Py_ssize_t step
+        int writes
     ctypedef struct block_program:
         char* contexts
         Py_ssize_t size
@@ -69,7 +70,6 @@ cdef extern from "platform/fused_blocks.h":
         BLOCK_APART
         BLOCK_CONTEXTS
         BLOCK_ROOM
-    int fb_block, fb_ahead
     void run_blocks_of(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil
 
 cdef extern from *:
@@ -446,6 +446,7 @@ cdef class Launches:
                     seen.add(touch.block)
                     p.streams[p.n_streams].at = at + touch.at
                     p.streams[p.n_streams].step = (touch.high - touch.low) // group.items
+                    p.streams[p.n_streams].writes = touch.block in group.written
                     p.n_streams += 1
             at += aligned(len(entry.context))
         (<Step*>step).function, (<Step*>step).context = run_group, room
@@ -637,10 +638,3 @@ cdef Py_ssize_t place(list units) except -1:
 def by_place(taken):
     """The sort key of places in use."""
     return taken[0]
-
-
-fb_block = int(os.environ.get("FB_BLOCK", "0"))
-fb_ahead = int(os.environ.get("FB_AHEAD", "0"))
-def set_fb(int block, int ahead):
-    global fb_block, fb_ahead
-    fb_block, fb_ahead = block, ahead

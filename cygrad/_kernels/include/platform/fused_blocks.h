@@ -15,7 +15,7 @@ typedef void (*block_part)(void *context, Py_ssize_t first, Py_ssize_t n);
 typedef struct { Py_ssize_t at, step; int number; } block_register;     /* an address in the contexts, bytes per item */
 typedef struct { block_part part; Py_ssize_t context; void (*finish)(void *context); } block_loop;
                                         /* the context: an offset in the contexts; `finish` follows when all items are done */
-typedef struct { Py_ssize_t at, step; } block_stream;                   /* an address of an array, bytes per item */
+typedef struct { Py_ssize_t at, step; int writes; } block_stream;       /* an address of an array, bytes per item */
 
 typedef struct {
     char *contexts;                     /* of all loops, one after the other */
@@ -37,11 +37,26 @@ enum {
 
 #if defined(_MSC_VER)
 #define BLOCK_ALIGNED __declspec(align(64))
+#define BLOCK_PREFETCH(place, to_write) ((void)(place))
 #else
 #define BLOCK_ALIGNED __attribute__((aligned(64)))
+#define BLOCK_PREFETCH(place, to_write) __builtin_prefetch(place, to_write, 2)
 #endif
 
-static int fb_block, fb_ahead;
+/* Ask for the lines of the next block early: the processor sees no stream, because blocks of other arrays are in between. A
+   line that will be written is wanted for that at once, or it would be fetched and then claimed. */
+static void fetch_ahead(const block_program *p, char *contexts, Py_ssize_t first, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < p->n_streams; i++) {
+        const block_stream *s = &p->streams[i];
+        const char *next = *(char **)(contexts + s->at) + first * s->step, *end = next + n * s->step;
+        if (s->writes)
+            for (; next < end; next += 64) BLOCK_PREFETCH(next, 1);
+        else
+            for (; next < end; next += 64) BLOCK_PREFETCH(next, 0);
+    }
+}
+
 static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const block_program *p = context;
@@ -52,17 +67,9 @@ static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
         char **address = (char **)(contexts + p->inner[i]);
         *address = contexts + (*address - p->contexts);
     }
-    const Py_ssize_t block = fb_block && p->block == BLOCK_ITEMS ? fb_block : p->block;
-    for (Py_ssize_t end = first + count; first < end; first += block) {
-        const Py_ssize_t n = end - first < block ? end - first : block;
-        if (fb_ahead && first + n < end)
-        for (Py_ssize_t i = 0; i < p->n_streams; i++) {
-            const block_stream *s = &p->streams[i];
-            const char *next = *(char **)(contexts + s->at) + (first + n) * s->step;
-            if (fb_ahead == 1) for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 0, 2);
-            else if (fb_ahead == 2) for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 0, 3);
-            else for (Py_ssize_t k = 0; k < n * s->step; k += 64) __builtin_prefetch(next + k, 1, 2);
-        }
+    for (Py_ssize_t end = first + count, n = 0; first < end; first += n) {
+        n = end - first < p->block ? end - first : p->block;
+        fetch_ahead(p, contexts, first + n, end - first - n < p->block ? end - first - n : p->block);
         for (Py_ssize_t i = 0; i < p->n_registers; i++) {
             const block_register *r = &p->registers[i];
             *(char **)(contexts + r->at) = room + r->number * p->room - first * r->step;
