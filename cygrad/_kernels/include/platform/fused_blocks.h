@@ -43,23 +43,33 @@ enum {
 #define BLOCK_PREFETCH(place, to_write) __builtin_prefetch(place, to_write, 2)
 #endif
 
-/* Ask for the lines of the next block early: the processor sees no stream, because blocks of other arrays are in between. A
-   line that will be written is wanted for that at once, or it would be fetched and then claimed. */
-static void fetch_ahead(const block_program *p, char *contexts, Py_ssize_t first, Py_ssize_t n)
+/* Asking for the lines of the next block early, because the processor sees no stream: blocks of other arrays are in between.
+   Each loop is preceded by its share of the lines, as only some two dozen can be on the way at a time. A line that will be
+   written is wanted for that at once, or it would be fetched and then claimed. */
+typedef struct { Py_ssize_t stream, at; } block_cursor;
+
+static void fetch_some(const block_program *p, char *contexts, Py_ssize_t first, Py_ssize_t n, Py_ssize_t lines,
+                       block_cursor *cursor)
 {
-    for (Py_ssize_t i = 0; i < p->n_streams; i++) {
-        const block_stream *s = &p->streams[i];
-        const char *next = *(char **)(contexts + s->at) + first * s->step, *end = next + n * s->step;
+    while (lines > 0 && cursor->stream < p->n_streams) {
+        const block_stream *s = &p->streams[cursor->stream];
+        const char *next = *(char **)(contexts + s->at) + first * s->step;
+        Py_ssize_t at = cursor->at, end = n * s->step;
+        if (end - at > lines * 64) end = at + lines * 64;
+        lines -= (end - at + 63) / 64;
         if (s->writes)
-            for (; next < end; next += 64) BLOCK_PREFETCH(next, 1);
+            for (; at < end; at += 64) BLOCK_PREFETCH(next + at, 1);
         else
-            for (; next < end; next += 64) BLOCK_PREFETCH(next, 0);
+            for (; at < end; at += 64) BLOCK_PREFETCH(next + at, 0);
+        cursor->at = at;
+        if (at >= n * s->step) cursor->stream++, cursor->at = 0;
     }
 }
 
 static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const block_program *p = context;
+    Py_ssize_t width = 0;               /* bytes of an item in all streams */
     BLOCK_ALIGNED char contexts[BLOCK_CONTEXTS];
     BLOCK_ALIGNED char room[BLOCK_ROOM];
     memcpy(contexts, p->contexts, p->size);
@@ -67,14 +77,20 @@ static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
         char **address = (char **)(contexts + p->inner[i]);
         *address = contexts + (*address - p->contexts);
     }
+    for (Py_ssize_t i = 0; i < p->n_streams; i++) width += p->streams[i].step;
     for (Py_ssize_t end = first + count, n = 0; first < end; first += n) {
+        block_cursor cursor = {0, 0};
         n = end - first < p->block ? end - first : p->block;
-        fetch_ahead(p, contexts, first + n, end - first - n < p->block ? end - first - n : p->block);
+        const Py_ssize_t next = end - first - n < p->block ? end - first - n : p->block;
+        const Py_ssize_t lines = (next * width / 64 + p->n_streams) / p->n_loops + 1;
         for (Py_ssize_t i = 0; i < p->n_registers; i++) {
             const block_register *r = &p->registers[i];
             *(char **)(contexts + r->at) = room + r->number * p->room - first * r->step;
         }
-        for (Py_ssize_t i = 0; i < p->n_loops; i++) p->loops[i].part(contexts + p->loops[i].context, first, n);
+        for (Py_ssize_t i = 0; i < p->n_loops; i++) {
+            fetch_some(p, contexts, first + n, next, lines, &cursor);
+            p->loops[i].part(contexts + p->loops[i].context, first, n);
+        }
     }
 }
 
