@@ -131,3 +131,44 @@ def test_small_ops_in_between_keep_their_order():
         expected = tensors_in(step(x))
         assert [bits(each) for each in found] == [bits(each) for each in expected]
         assert bits(after) == bits(small)
+
+
+def test_products_with_one_are_left_out():
+    """The first products of a backward pass: their readers see the other factor, before it or they are changed."""
+    one = cygrad.ones(())
+
+    def step(x):
+        y = cygrad.exp(x)
+        a = one.new_ones(()) * y
+        b = a + 1
+        a.mul_(3)  # in place, of what `b` has seen
+        c = y * one.new_ones(())
+        y.add_(1)  # `c` is a copy of what was there before
+        return a, b, c + 0, y
+
+    x = cygrad.randn(9000)
+    program = captured(step, x)
+    equal(program, step, cygrad.randn(9000))
+    special = cygrad.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-45, 88.0]).repeat(1000)
+    equal(captured(step, special), step, special)
+
+
+def test_products_of_other_types_with_one_are_kept():
+    def step(x):
+        ones = x.new_ones(())
+        return (x * ones) * 2 + 1
+
+    for dtype in (cygrad.float64, cygrad.int32, cygrad.int64, cygrad.complex64):
+        x = (cygrad.randn(9000) * 10).to(dtype)
+        equal(captured(step, x), step, x)
+
+
+def test_gradient_of_a_sum_starts_without_products():
+    u = cygrad.randn(20_000, requires_grad=True)
+
+    def step():
+        return cygrad.autograd.grad((cygrad.tanh(u) * u + cygrad.exp(u) * cygrad.sigmoid(u)).sum(), u)[0]
+
+    program = captured(step)
+    equal(program, step)
+    assert len(program.entries) <= 11

@@ -11,7 +11,7 @@ Note [Programs]
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
-    dead loops  Loops whose results nobody reads are left out.
+    dead loops  Loops whose results nobody reads are left out, and products with 1: what read them reads the other factor.
     groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),
                 with the very functions that an eager step calls: chunks may begin anywhere (Note [Pieces] in
                 thread_pool.pyx), so results have the same bits. Arrays that only the group touches become registers,
@@ -31,7 +31,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cygrad._kernels.platform.thread_pool cimport share
 from cygrad._kernels.tape.calls cimport Call, Made
 from cygrad._kernels.tape.tape cimport (
-    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+
+from cygrad._kernels.tape.tape import is_one
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
 
@@ -314,7 +316,7 @@ cdef class Launches:
         for i, block in enumerate(kept):
             block.slot = <int>(len(tape.arguments) + len(externals) + i)
         self.slots = <int>(len(tape.arguments) + len(externals) + len(kept))
-        self.entries = live(tape.entries)
+        self.entries = without_products_with_one(live(tape.entries))
         self.first_given = self.slots
         for entry in self.entries:
             if (<Entry>entry).call is not None:
@@ -602,6 +604,48 @@ cdef list live(list entries):
                     needed.add(touch.block)
     kept.reverse()
     return [each for each in kept if (<Entry>each).is_check] + [each for each in kept if not (<Entry>each).is_check]
+
+
+cdef list without_products_with_one(list entries):
+    """The entries without products of real numbers with a constant 1 that only elementwise loops read, such as the first
+    products of a backward pass. The loops get the other factor, which has the same bits."""
+    cdef Entry entry
+    cdef Touch touch, one, factor, out
+    cdef Py_ssize_t i, end
+    cdef dict writers = {}, readers = {}        # by block: (entry's number, touch), in order
+    cdef set ones = set()
+    cdef list seen
+    for i, entry in enumerate(entries):
+        for touch in entry.touches:
+            (writers if touch.mode & (WRITES | SCATTERS) else readers).setdefault(touch.block, []).append((i, touch))
+        if entry.kind == "constant" and is_one(entry):
+            ones.add((<Touch>entry.touches[0]).block)
+    for i, entry in enumerate(entries):
+        if entry.kind != "multiply" or len(entry.touches) != 3:
+            continue
+        out = entry.touches[2]
+        one, factor = entry.touches[:2] if (<Touch>entry.touches[0]).block in ones else (entry.touches[1], entry.touches[0])
+        if (one.block not in ones or one.block.writes != 1 or one.mode & ITEMWISE or factor.block is None
+                or not factor.mode & out.mode & ITEMWISE or factor.low != factor.offset
+                or out.block.kind != INNER_BLOCK or out.block.slot >= 0 or out.offset or out.low
+                or out.high != factor.high - factor.low or writers[out.block][0][0] != i
+                or any([k >= i for k, _ in writers.get(factor.block, ())])):
+            continue
+        end = len(entries)
+        if len(writers[out.block]) > 1:         # often one of the readers works in place
+            end, touch = writers[out.block][1]
+            if touch.low or touch.high != out.high or not touch.mode & WRITES or touch.mode & READS:
+                continue
+        seen = [each for each in readers.get(out.block, ()) if each[0] <= end]
+        if not all([(<Entry>entries[k]).part != NULL for k, _ in seen]):
+            continue
+        for _, touch in seen:
+            touch.block = factor.block
+            touch.offset += factor.offset
+            touch.low += factor.low
+            touch.high += factor.low
+        entry.is_live = False
+    return [each for each in entries if (<Entry>each).is_live]
 
 
 cdef Py_ssize_t place(list units) except -1:
