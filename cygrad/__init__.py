@@ -36,7 +36,6 @@ with _library.uncollected():
     from cygrad._core.types.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
     from cygrad._core.types.dtypes import promote_types_py as promote_types
     from cygrad._core.types.size import Size
-    from cygrad._core.types.type_info import finfo, iinfo
     from cygrad._ops.lazy_families import families as _families_on_first_use
 
     globals().update(_dtypes.by_name())
@@ -174,6 +173,7 @@ _ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
 _ON_FIRST_USE |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "cygrad._VF")
 _ON_FIRST_USE |= dict.fromkeys(("DeviceObjType", "ScriptModule", "Tag"), "cygrad._C")
 _ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
+_ON_FIRST_USE |= dict.fromkeys(("finfo", "iinfo"), "cygrad._core.types.type_info")
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"

@@ -46,6 +46,9 @@ def run(arguments):
 
 
 def run_script(script, arguments):
+    if not os.path.exists(script):
+        print(f"python -m cygrad: can't open file '{script}': there is no such file", file=sys.stderr)
+        sys.exit(2)  # as Python does
     cygrad.as_torch()
     sys.argv[:] = [script, *arguments]
     sys.path[0] = os.path.dirname(os.path.realpath(script))

@@ -29,6 +29,13 @@ for _name in names:
 _ROOT = os.path.dirname(os.path.dirname(__file__))
 
 
+class EmptyLoader(SourceFileLoader):
+    """Loads a package whose file is empty, without a search for its bytecode."""
+
+    def exec_module(self, module):
+        pass
+
+
 class LibraryFinder:
     """Finds compiled modules, and the packages that contain them, before Python searches folders for files of their
     names, which takes a tenth of the time of `import cygrad`."""
@@ -40,7 +47,8 @@ class LibraryFinder:
         elif name in _packages:
             folder = os.path.join(_ROOT, *name.split("."))
             file = os.path.join(folder, "__init__.py")
-            spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file)
+            loader = SourceFileLoader if os.stat(file).st_size else EmptyLoader
+            spec = ModuleSpec(name, loader(name, file), origin=file)
             spec.submodule_search_locations = [folder]
         else:
             return None

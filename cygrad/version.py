@@ -1,6 +1,6 @@
 """The version of cygrad; this is its only definition."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 cuda = hip = None  # build versions of CUDA and HIP, which scripts print
 git_version = "unknown"  # the commit; the version identifies it well enough

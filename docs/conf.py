@@ -69,5 +69,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "gallery": []}  # pages without others below or beside them
 html_context = {"default_mode": "auto"}

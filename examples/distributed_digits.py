@@ -1,7 +1,7 @@
 """Train on several processes, then again while they are killed over and over: the weights at the end are the same.
 
-    python examples/distributed_digits.py                        # two processes, and three that are killed
-    python examples/distributed_digits.py --epochs 10 --kills 5 --sizes 2 4
+    python examples/distributed_digits.py                        # train on two, then on three that are killed
+    python examples/distributed_digits.py --epochs 10 --kills 5 --sizes 2 4 --out /tmp
 
 Each training is started as `python -m cygrad.distributed.run --nproc-per-node N --max-restarts K`, which starts it anew
 from the last checkpoint when a process has died. `--train` is the part that it runs; to use that alone:
@@ -18,7 +18,6 @@ import argparse
 import hashlib
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,9 +29,11 @@ from pathlib import Path
 import numpy as np
 
 try:
+    import matplotlib
+    from matplotlib import pyplot as plt
     from sklearn.datasets import load_digits
 except ImportError as error:
-    sys.exit(f'{error}\nthis example needs scikit-learn: pip install "cygrad[examples,distributed]"')
+    sys.exit(f'{error}\nthis example needs scikit-learn and matplotlib: pip install "cygrad[examples,distributed]"')
 
 import cygrad as torch
 import cygrad.distributed as dist
@@ -78,7 +79,8 @@ def train(folder: Path, epochs: int, kills: int) -> None:
         if dist.get_rank() == 0:
             print(f"goes on after epoch {first} with {dist.get_world_size()} processes", flush=True)
     for epoch in range(first, epochs):
-        die_perhaps(folder, kills)
+        if epoch >= (killed(folder) + 1) * epochs // (kills + 2):  # spread over the training
+            die_perhaps(folder, epoch, kills)
         sampler.set_epoch(epoch)
         batches = iter(loader)
         for _ in range(sampler.steps):
@@ -90,6 +92,11 @@ def train(folder: Path, epochs: int, kills: int) -> None:
         states = get_state_dict(model, optimizer)
         state = {"model": states[0], "optimizer": states[1], "epoch": epoch + 1, "random": torch.get_rng_state()}
         dcp.save(state, checkpoint_id=folder / f"epoch-{epoch + 1}")
+        if dist.get_rank() == 0:
+            with torch.no_grad():
+                outputs = model.module.eval()(test_x)
+            model.module.train()
+            (folder / f"loss-{epoch + 1}").write_text(str(nn.functional.cross_entropy(outputs, test_y).item()))
     if dist.get_rank() == 0:
         with torch.no_grad():
             right = (model.module.eval()(test_x).argmax(1) == test_y).float().mean().item()
@@ -98,15 +105,20 @@ def train(folder: Path, epochs: int, kills: int) -> None:
     dist.destroy_process_group()
 
 
-def die_perhaps(folder: Path, kills: int) -> None:
+def killed(folder: Path) -> int:
+    """Return how often processes have been killed so far."""
+    return len(list(folder.glob("killed-*")))
+
+
+def die_perhaps(folder: Path, epoch: int, kills: int) -> None:
     """Let one process kill itself at a random moment of this epoch, unless that has happened often enough."""
-    done = len(list(folder.glob("killed-*")))
+    done = killed(folder)
     if done < kills and dist.get_rank() == done % dist.get_world_size():
         moment = random.uniform(0.005, 0.05)
 
         def die() -> None:
             time.sleep(moment)
-            (folder / f"killed-{done}").touch()
+            (folder / f"killed-{done}").write_text(str(epoch))
             os.kill(os.getpid(), signal.SIGKILL)
 
         threading.Thread(target=die, daemon=True).start()
@@ -127,12 +139,33 @@ def start(folder: Path, size: int, epochs: int, kills: int) -> str:
     if done.returncode:
         sys.exit(f"the training failed with exit status {done.returncode}:\n{done.stdout}{done.stderr}")
     *steps, last = done.stdout.splitlines()
-    killed = len(list(folder.glob("killed-*")))
-    print(f"{size} processes, killed {killed} times, {time.perf_counter() - begun:.1f} s: {last}")
+    print(f"{size} processes, killed {killed(folder)} times, {time.perf_counter() - begun:.1f} s: {last}")
     for step in steps:
         if step.startswith("goes on"):  # and not what MPI says of processes that have died
             print(f"    {step}")
     return last
+
+
+def draw(folders: list[Path], sizes: list[int], path: Path) -> None:
+    """Draw the loss on the test images after each epoch of each training, and when processes were killed."""
+    page, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    for place, (folder, size) in enumerate(zip(folders, sizes)):
+        found = {int(file.name.partition("-")[2]): float(file.read_text()) for file in folder.glob("loss-*")}
+        epochs = sorted(found)
+        width, alpha = (1.5, 1.0) if place else (6.0, 0.3)
+        losses = [found[epoch] for epoch in epochs]
+        axes.plot(epochs, losses, linewidth=width, alpha=alpha, label=f"{size} processes")
+    for i, epoch in enumerate(int(file.read_text()) for file in sorted(folders[-1].glob("killed-*"))):
+        axes.axvline(epoch + 0.5, color="tab:red", linestyle=":", label=None if i else "a process is killed")
+    axes.set(title="The same training on different numbers of processes", xlabel="epoch")
+    axes.set(ylabel="cross entropy on test images", ylim=(0, None))
+    axes.locator_params(axis="x", integer=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.savefig(path, dpi=120)
+    plt.close(page)
+    print(f"wrote {path}")
 
 
 def main() -> int:
@@ -141,6 +174,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=10, help="passes over the data")
     parser.add_argument("--kills", type=int, default=3, help="how often processes of the last training are killed")
     parser.add_argument("--sizes", type=int, nargs="+", default=[2, 3], help="numbers of processes, at most 8")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     parser.add_argument("--train", type=Path, help="only train, with checkpoints in this folder")
     options = parser.parse_args()
     if options.epochs < 1 or options.kills < 0 or not all(1 <= size <= SHARDS for size in options.sizes):
@@ -148,14 +182,12 @@ def main() -> int:
     if options.train:
         train(options.train, options.epochs, options.kills)
         return 0
-    folder = Path(tempfile.mkdtemp())
-    try:
-        results = [
-            start(folder / str(place), size, options.epochs, options.kills if place == len(options.sizes) - 1 else 0)
-            for place, size in enumerate(options.sizes)
-        ]
-    finally:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        folders = [Path(directory) / str(place) for place in range(len(options.sizes))]
+        kills = [0] * (len(folders) - 1) + [options.kills]
+        results = [start(at, size, options.epochs, count) for at, size, count in zip(folders, options.sizes, kills)]
+        matplotlib.use("agg")
+        draw(folders, options.sizes, options.out / "distributed-digits.png")
     same = len(set(results)) == 1
     print("all weights are the same, bit for bit" if same else "the weights differ")
     return 0 if same else 1

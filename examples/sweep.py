@@ -1,14 +1,15 @@
 """Search for good settings of a network, each tried in a process of its own: on a laptop, or unchanged on a cluster.
 
-    python examples/sweep.py                                   # all cores of this machine
+    python examples/sweep.py                                   # all cores of this machine; saves a picture
     python examples/sweep.py --scheduler tcp://head-node:8786  # the workers of a Dask cluster
-    python examples/sweep.py --trials 40 --rounds 4 --keep 3
+    python examples/sweep.py --scheduler ray                   # those of a Ray cluster, or, without one, of Ray here
+    python examples/sweep.py --trials 40 --rounds 4 --keep 3 --out /tmp
 
 Random settings train for an epoch; those that read the most held-out digits go on for twice as long, round after round
 (successive halving). A trial is a plain function of its settings, its model and its optimizer. Model and optimizer
 travel to the process that goes on with them, and back, by pickle; their arrays are not copied where the library passes
 buffers out of band. For a Dask cluster start `dask scheduler` on one machine and `dask worker tcp://head-node:8786` on
-each, where cygrad and scikit-learn are installed too.
+each, where cygrad and scikit-learn are installed too. A Ray cluster is found by `RAY_ADDRESS`, or on its own machines.
 """
 
 import argparse
@@ -17,15 +18,18 @@ import random
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 try:
     import joblib
+    import matplotlib
+    from matplotlib import pyplot as plt
     from sklearn.datasets import load_digits
 except ImportError as error:
-    sys.exit(f'{error}\nthis example needs scikit-learn, which brings joblib: pip install "cygrad[examples]"')
+    sys.exit(f'{error}\nthis example needs scikit-learn (with joblib) and matplotlib: pip install "cygrad[examples]"')
 
 import cygrad as torch
 from cygrad import nn
@@ -43,15 +47,23 @@ class Trial:
     dropout: float
     batch: int
     epochs: int = 0
-    accuracy: float = 0.0
-    model: Any = field(default=None, repr=False)
-    optimizer: Any = field(default=None, repr=False)
+    accuracies: dict[int, float] = field(default_factory=dict)  # after so many epochs
+    model: Any = None
+    optimizer: Any = None
 
     @classmethod
     def drawn(cls, number: int, chance: random.Random) -> "Trial":
         """Return a trial with random settings."""
         rate = 10 ** chance.uniform(-4, -1.3)
         return cls(number, rate, chance.choice([32, 64, 128, 256]), chance.uniform(0, 0.5), chance.choice([16, 32, 64]))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of held-out digits read after the last round."""
+        return self.accuracies[self.epochs]
+
+    def __str__(self) -> str:
+        return f"rate {self.rate:.2g}, width {self.width}, dropout {self.dropout:.2f}, batch {self.batch}"
 
 
 def go_on(trial: Trial, epochs: int) -> Trial:
@@ -74,12 +86,13 @@ def go_on(trial: Trial, epochs: int) -> Trial:
     trial.epochs += epochs
     with torch.no_grad():
         read = trial.model.eval()(x[-HELD_OUT:]).argmax(1)
-    trial.accuracy = (read == y[-HELD_OUT:]).float().mean().item()
+    trial.accuracies[trial.epochs] = (read == y[-HELD_OUT:]).float().mean().item()
     return trial
 
 
-def search(trials: list[Trial], rounds: int, keep: int, parallel: joblib.Parallel) -> Trial:
-    """Train trials in rounds, after each of which one in `keep` goes on; return the best."""
+def search(trials: list[Trial], rounds: int, keep: int, parallel: joblib.Parallel) -> list[Trial]:
+    """Train trials in rounds, after each of which one in `keep` goes on; return all, beginning with the best."""
+    dropped: list[Trial] = []
     for number in range(rounds):
         begun = time.perf_counter()
         epochs = 2**number
@@ -87,11 +100,39 @@ def search(trials: list[Trial], rounds: int, keep: int, parallel: joblib.Paralle
         trials.sort(key=lambda trial: -trial.accuracy)
         best = trials[0]
         print(
-            f"round {number + 1}: {len(trials)} trials of {best.epochs} epochs in {time.perf_counter() - begun:.1f} s; "
-            f"the best reads {best.accuracy:.2%}"
+            f"round {number + 1}: {len(trials)} {'trials' if len(trials) > 1 else 'trial'} of {best.epochs} "
+            f"{'epochs' if number else 'epoch'} in {time.perf_counter() - begun:.1f} s; "
+            f"the best reads {best.accuracy:.2%}",
+            flush=True,
         )
-        trials = trials[: math.ceil(len(trials) / keep)]
-    return trials[0]
+        if number + 1 < rounds:
+            going_on = math.ceil(len(trials) / keep)
+            dropped += trials[going_on:]
+            trials = trials[:going_on]
+    return trials + dropped
+
+
+def draw(trials: list[Trial], path: Path) -> None:
+    """Draw how many digits each trial misread after each of its rounds, in the color of its learning rate."""
+    page, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    rates = matplotlib.colors.LogNorm(min(trial.rate for trial in trials), max(trial.rate for trial in trials))
+    colors = matplotlib.colormaps["viridis_r"]
+    for trial in reversed(trials):  # the best is drawn last, over all others
+        epochs = list(trial.accuracies)
+        misread = [1 - accuracy for accuracy in trial.accuracies.values()]
+        axes.plot(epochs, misread, "o-", color=colors(rates(trial.rate)), linewidth=3 if trial is trials[0] else 1.2)
+    axes.annotate("best", (epochs[-1], misread[-1]), (8, 0), textcoords="offset points", va="center")
+    axes.set(title="A search that drops the worst trials after each round", xlabel="epochs")
+    axes.set(ylabel="held-out digits misread", xscale="log", yscale="log")
+    axes.set_xticks(epochs, map(str, epochs))
+    axes.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["5%", "10%", "20%", "50%", "100%"])
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    page.colorbar(matplotlib.cm.ScalarMappable(rates, colors), ax=axes, label="learning rate")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.savefig(path, dpi=120)
+    plt.close(page)
+    print(f"wrote {path}")
 
 
 def main() -> int:
@@ -102,20 +143,30 @@ def main() -> int:
     parser.add_argument("--keep", type=int, default=2, help="one in so many trials goes on after a round")
     parser.add_argument("--seed", type=int, default=0, help="seed of the settings")
     parser.add_argument("--jobs", type=int, default=-1, help="processes on this machine; -1 for one on each core")
-    parser.add_argument("--scheduler", help="address of a Dask scheduler, whose workers are used instead")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
+    parser.add_argument("--scheduler", help="address of a Dask scheduler, or ray: its workers are used instead")
     options = parser.parse_args()
     if min(options.trials, options.rounds) < 1 or options.keep < 2:
         parser.error("--trials and --rounds must be at least 1, and --keep at least 2")
     chance = random.Random(options.seed)
     trials = [Trial.drawn(number, chance) for number in range(options.trials)]
-    if options.scheduler:
+    if options.scheduler == "ray":
+        from ray.util.joblib import register_ray  # only clusters need it
+
+        register_ray()
+        with joblib.parallel_config("ray", n_jobs=options.jobs):
+            trials = search(trials, options.rounds, options.keep, joblib.Parallel())
+    elif options.scheduler:
         from dask.distributed import Client  # only clusters need it
 
         with Client(options.scheduler), joblib.parallel_config("dask"):
-            best = search(trials, options.rounds, options.keep, joblib.Parallel())
+            trials = search(trials, options.rounds, options.keep, joblib.Parallel())
     else:
-        best = search(trials, options.rounds, options.keep, joblib.Parallel(n_jobs=options.jobs))
-    print(f"the best: {best}")
+        trials = search(trials, options.rounds, options.keep, joblib.Parallel(n_jobs=options.jobs))
+    best = trials[0]
+    print(f"the best: {best}; it reads {best.accuracy:.2%}")
+    matplotlib.use("agg")
+    draw(trials, options.out / "sweep.png")
     return 0
 
 

@@ -2,4 +2,5 @@
 
 from cygrad._library import later
 
-graph_errors = later("cygrad._core.diagnostics.graph_errors")  # needed only when an error is raised
+graph_errors = later("cygrad._core.diagnostics.graph_errors")  # both are needed only when an error is raised
+operators = later("cygrad._core.diagnostics.operators")

@@ -94,7 +94,15 @@ class no_grad(_BareDecorator):
 
 
 class enable_grad(_BareDecorator):
-    """Enable recording again, inside `no_grad`."""
+    """Enable recording again, inside `no_grad`; a context manager and a decorator.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.no_grad():
+    ...     with cygrad.enable_grad():
+    ...         (x * 2).requires_grad
+    True
+    """
 
     def _bits(self, modes):
         return modes & ~(NO_GRAD | IN_RULE)  # a saved-tensor hook may run inside a rule

@@ -23,8 +23,8 @@ class Explanation:
         kinds = list(step.kinds.values())
         if args or kwargs:
             key = kind_of(args, kwargs)
-            self.plans = [plan for plan in self.plans if plan.key == key]
-            kinds = [kind for known, kind in step.kinds.items() if known == key]
+            self.plans = [plan for plan in self.plans if plan.key[:2] == key]
+            kinds = [kind for known, kind in step.kinds.items() if known[:2] == key]
         self.reasons: list[Reason] = list(dict.fromkeys(reason for kind in kinds for reason in kind.reasons))
         self.is_replayed = any(plan.guard.holds() for plan in self.plans)
         self.is_left = bool(kinds) and all(kind.is_left for kind in kinds)
@@ -36,7 +36,7 @@ class Explanation:
         if not self.plans:
             lines.append(self._state())
         lines += [f"  not replayed: {reason}" for reason in self.reasons]
-        lines += [f"    to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in self.reasons) if text]
+        lines += [f"    to fix it: {text}" for text in dict.fromkeys(reason.remedy for reason in self.reasons) if text]
         for number, plan in enumerate(self.plans):
             lines += _plan_lines(number, plan)
         lines += [f"  the next call of this kind is not replayed: {text}" for text in self._missed]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from cygrad import is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
@@ -24,6 +26,7 @@ from cygrad.compiler import _settings
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
 from cygrad.compiler._watching import Reason, Watch, current_watch
+from cygrad.nn import Module
 from cygrad.utils.warning import warn
 
 _KINDS = 64  # kinds of calls that are remembered
@@ -31,6 +34,7 @@ _TRIES = 3  # captures of a kind of calls before it is left alone
 _FRUITLESS = 12  # kinds of calls, with few replays, before a function is left alone for a while
 _CAPTURES = 8  # captures, with few replays, before it is
 _OUTDATED = 16  # calls that a plan did not fit, since it did, before a newer one takes its place
+_LAYOUTS = 8  # of gradients from outside, for one kind of calls
 _REST = 256  # calls: the first such while; each is twice as long as the last one
 
 _alone = threading.Lock()  # one call is watched at a time
@@ -48,6 +52,7 @@ class Kind:
         self.reasons: list[Reason] = []
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
+        self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
@@ -96,13 +101,20 @@ class Step:
         finally:
             _alone.release()
 
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        entered(1)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            entered(-1)
+
     @property
     def calls(self) -> int:
         """How many calls were not replayed."""
         return self.plans.calls
 
     def _advance(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        key = kind_of(args, kwargs)
+        key = (*kind_of(args, kwargs), self._mode())
         kind = self.kinds.get(key)
         if kind is None:
             kind = self.kinds[key] = Kind()
@@ -126,6 +138,12 @@ class Step:
         if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
             return self._compare(key, kind, args, kwargs)
         return self._capture(kind, args, kwargs)
+
+    def _mode(self) -> tuple[Any, ...]:
+        """Return what usually makes a function another one: grad mode, and whether its module is being trained."""
+        module = getattr(self.function, "__self__", self.function)
+        training = module.training if isinstance(module, Module) else None
+        return is_grad_enabled(), is_inference_mode_enabled(), training
 
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
@@ -175,7 +193,8 @@ class Step:
             return self.plans.as_written(args, kwargs)
         self.captures += 1
         watch = Watch()
-        value, made = self._captured(watch, capture, signature, args, kwargs)
+        by = functools.partial(capture, sees_grads=kind.watch.sees_grads, layouts=kind.layouts)
+        value, made = self._captured(watch, by, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
         after = Value(value, survey.seen)
         if after.is_strange:
@@ -220,10 +239,21 @@ class Step:
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:
                 self.plans.drop(plan)
-        self.plans.first(Plan(key, signature, survey.guard, program, after.maker(), UNFIT))
+        plan = Plan(key, signature, survey.guard, program, after.maker(), UNFIT)
+        if program.history is not None:
+            program.history.bind(self._run, survey.guard, functools.partial(self._learn, kind, weakref.ref(plan)))
+        self.plans.first(plan)
         kind.survey = kind.program = kind.value = None
         kind.tries, kind.reasons = 0, []
         return value
+
+    def _learn(self, kind: Kind, plan: weakref.ref[Plan], layout: Any) -> None:
+        """Have the next calls captured with a further layout of the gradients that come from outside."""
+        outdated = plan()
+        if outdated is not None and layout not in kind.layouts and len(kind.layouts) < _LAYOUTS:
+            kind.layouts = (*kind.layouts, layout)
+            self.captures = 0
+            self.plans.drop(outdated)
 
     def _surveyed(self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int]) -> tuple[Survey, Signature]:
         assert kind.watch is not None
@@ -349,7 +379,7 @@ def _is_final(reason: Reason) -> bool:
 def graph_break(reasons: list[Reason]) -> GraphBreak:
     """Return the error of `fullgraph=True`."""
     lines = ["this step cannot be replayed without Python", *(f"  {reason}" for reason in reasons)]
-    lines += [f"  to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
+    lines += [f"  to fix it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
     error = GraphBreak("\n".join([*lines, "  or leave out fullgraph=True: then it runs as it is written"]))
     error.note(reasons)
     return error
@@ -357,7 +387,7 @@ def graph_break(reasons: list[Reason]) -> GraphBreak:
 
 def _changing(kinds: OrderedDict[Any, Kind]) -> str | None:
     """Return which argument differs between the two kinds of calls that were seen last."""
-    *_, ((_, args), (_, named)), ((_, other), (_, other_named)) = kinds
+    *_, ((_, args), (_, named), _), ((_, other), (_, other_named), _) = kinds
     for i, (a, b) in enumerate(zip(args, other)):
         if a != b:
             return f"argument {i}"

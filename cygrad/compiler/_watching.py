@@ -87,7 +87,7 @@ _READING_GROUPS = frozenset(("optim/optimizer.py", name) for name in ("__getstat
 
 
 class Reason(NamedTuple):
-    """What prevents replaying, where, and how to mend it."""
+    """What prevents replaying, where, and how to fix it."""
 
     text: str
     site: tuple[str, int] | None = None
@@ -183,6 +183,11 @@ class Watch:
         """Whether something that ran may have read the options of an optimizer's groups, besides its step."""
         return self._has_read_groups or self.is_dynamic or not _GROUPS.isdisjoint(self.names)
 
+    @property
+    def sees_grads(self) -> bool:
+        """Whether something that ran may look at the `grad` of a tensor."""
+        return self.is_dynamic or any("grad" in names for names in (self.names, self.own_names))
+
     def covers(self, other: Watch) -> bool:
         """Whether all functions that ran in another call ran in this one, too."""
         return (
@@ -232,8 +237,12 @@ class Watch:
             if code.co_flags & _ASYNCHRONOUS:
                 self.note("a coroutine runs", frame=frame)
             return
-        self.own_names.update(code.co_names)
         place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
+        if place.startswith("_kernels/tape/"):  # runs only while a call is captured
+            self._known.add(id(code))
+            self._kept.append(code)
+            return
+        self.own_names.update(code.co_names)
         is_schedule = place.startswith("optim/lr_scheduler/") and code.co_name != "noted"
         if is_schedule or (place, code.co_name) in _READING_GROUPS:
             self._has_read_groups = True

@@ -1,8 +1,7 @@
-"""`torch.distributed` for programs that run in one process.
+"""`torch.distributed`: groups of processes, the collectives between them, and what is built on these.
 
-Everything that libraries import is here, and answers as in PyTorch where no group has been made. `init_process_group`
-makes a group of one process, in which all collectives, `DistributedDataParallel`, FSDP and the rest work; a larger
-world raises RuntimeError.
+`init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or
+makes a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
 """
 
 from importlib import import_module as _import_module
@@ -12,6 +11,7 @@ from cygrad.distributed import distributed_c10d as distributed_c10d
 from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
+from cygrad.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
 from cygrad.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout
@@ -20,7 +20,7 @@ _fill_environment()
 
 __all__ = [
     "DeviceMesh", "MicroBatchSampler", "default_pg_timeout", "deterministic", "get_shards", "init_device_mesh",
-    "my_shards", *distributed_c10d.__all__,
+    "mean_loss", "my_shards", "should_stop", *distributed_c10d.__all__,
 ]  # fmt: skip
 
 # Imported on first use: few programs need them.
@@ -32,7 +32,8 @@ _MODULES = {
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
     "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
-    "my_shards": "_deterministic", "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
+    "mean_loss": "_data_parallel.averages", "my_shards": "_deterministic", "should_stop": "_preemption",
+    "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
 }  # fmt: skip
 
 

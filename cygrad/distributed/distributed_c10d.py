@@ -3,6 +3,8 @@
 from cygrad.distributed._c10d import collectives, debug, errors, groups, objects, process_group, stores
 from cygrad.distributed._c10d.collectives import *
 from cygrad.distributed._c10d.collectives import _all_gather_base as _all_gather_base
+from cygrad.distributed._c10d.collectives import _coalescing_manager as _coalescing_manager
+from cygrad.distributed._c10d.collectives import _CoalescingManager as _CoalescingManager
 from cygrad.distributed._c10d.collectives import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed._c10d.debug import *
 from cygrad.distributed._c10d.errors import *

@@ -167,9 +167,12 @@ def _supervised(line, environment, max_restarts):
 
 
 def _run_once(line, environment):
-    """Run the line, and return its exit code; its processes end when this one is stopped."""
+    """Run the line, and return its exit code; its processes end when this one is stopped, and get its SIGUSR1."""
     process = subprocess.Popen(line, env=environment, preexec_fn=_end_with_parent if sys.platform == "linux" else None)
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    handlers: dict = {signal.SIGTERM: lambda number, frame: sys.exit(128 + number)}
+    if hasattr(signal, "SIGUSR1"):  # which mpiexec passes on to the ranks, see `should_stop`
+        handlers[signal.SIGUSR1] = lambda number, frame: process.send_signal(number)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         code = process.wait()
     except KeyboardInterrupt:  # mpiexec has seen it too
@@ -179,7 +182,8 @@ def _run_once(line, environment):
         _end(process)
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return code if code >= 0 else 128 - code
 
 

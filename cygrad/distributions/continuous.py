@@ -41,7 +41,7 @@ class _LocationScale(Distribution):
 
 
 class Normal(_LocationScale, ExponentialFamily):
-    r"""The normal distribution, of density :math:`\exp(-(x - loc)^2 / 2 scale^2) / (scale \sqrt{2 \pi})`.
+    """The normal distribution, of density `exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi))`.
 
     >>> import cygrad
     >>> from cygrad.distributions import Normal
@@ -118,7 +118,7 @@ class LogNormal(TransformedDistribution):
 
 
 class Laplace(_LocationScale):
-    r"""The distribution of density :math:`\exp(-|x - loc| / scale) / 2 scale`."""
+    """The distribution of density `exp(-|x - loc| / scale) / (2 scale)`."""
 
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
@@ -207,7 +207,7 @@ def _plain(x):
 
 
 class Exponential(ExponentialFamily):
-    r"""The distribution of density :math:`rate \exp(-rate\, x)` for :math:`x \ge 0`."""
+    """The distribution of density `rate exp(-rate x)` for `x >= 0`."""
 
     has_rsample = True
     arg_constraints = {"rate": constraints.positive}

@@ -245,7 +245,7 @@ class OneHotCategorical(Distribution):
 
 
 class Poisson(ExponentialFamily):
-    r"""Counts, of probability :math:`rate^k \exp(-rate) / k!`."""
+    """Counts k, of probability `rate^k exp(-rate) / k!`."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -42,7 +42,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    r"""The Kullback-Leibler divergence :math:`\int p \log(p / q)`.
+    """The Kullback-Leibler divergence: the integral of `p log(p / q)`.
 
     Raises NotImplementedError for classes without a formula; `register_kl` adds one.
 

@@ -36,6 +36,8 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `func`, by one backward pass for all elements of the output.
 
+    J[i, j] is the derivative of element i of the output with respect to element j of the input.
+
     `chunk_size`: how many elements to process at once.
 
     The result has the structure of the output. Each leaf is replaced by a tree like the argument at `argnums`, or a
@@ -147,6 +149,8 @@ def _columns(product, primals, inputs, i, output, randomness):
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """Return a function that computes the Hessian of `func`: `jacfwd` of `jacrev`.
+
+    H[i, j] is the derivative of the output with respect to elements i and j of the input.
 
     >>> import cygrad
     >>> cygrad.func.hessian(lambda x: (x**3).sum())(cygrad.tensor([1.0, 2.0]))

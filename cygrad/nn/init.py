@@ -94,7 +94,12 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with 0."""
+    """Fill with 0; return the tensor.
+
+    >>> import cygrad
+    >>> cygrad.nn.init.zeros_(cygrad.ones(2))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
@@ -136,7 +141,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the normal distribution."""
+    """Draw from the normal distribution with this mean and standard deviation; return the tensor.
+
+    >>> import cygrad
+    >>> _ = cygrad.manual_seed(0)
+    >>> cygrad.nn.init.normal_(cygrad.empty(2), std=0.01)
+    tensor([ 0.0154, -0.0029])
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -219,7 +230,15 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from [-a, a] with a = gain * sqrt(6 / (fan_in + fan_out))."""
+    """Draw from [-a, a] with a = gain * sqrt(6 / (fan_in + fan_out)); return the tensor.
+
+    Raises ValueError for fewer than two dimensions.
+
+    >>> import cygrad
+    >>> w = cygrad.nn.init.xavier_uniform_(cygrad.empty(3, 3))
+    >>> bool(w.abs().max() <= 1)
+    True
+    """
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))))
     return uniform_(tensor, -bound, bound, generator)
 
@@ -256,7 +275,15 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Draw from the normal distribution with std = gain / sqrt(fan); see `kaiming_uniform_`."""
+    """Draw from the normal distribution with std = gain / sqrt(fan); see `kaiming_uniform_`.
+
+    Raises ValueError for fewer than two dimensions.
+
+    >>> import cygrad
+    >>> _ = cygrad.manual_seed(0)
+    >>> cygrad.nn.init.kaiming_normal_(cygrad.empty(1, 2))
+    tensor([[ 1.5410, -0.2934]])
+    """
     if _is_empty(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))

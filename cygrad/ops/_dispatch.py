@@ -11,11 +11,21 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.opdef import ELEMENTWISE
+from cygrad._core.graph.opdef import ELEMENTWISE, facts_of
 from cygrad._core.graph.record import apply1, apply_n
 from cygrad._core.registry import dispatch
 from cygrad._core.registry.out_dtypes import name_of as _name_of
-from cygrad.ops import OpOverload, OpOverloadPacket, _dispatch_layers, _dispatch_views, aten  # noqa: F401  more rules
+from cygrad.ops import (  # noqa: F401  more rules
+    OpOverload,
+    OpOverloadPacket,
+    _dispatch_images,
+    _dispatch_layers,
+    _dispatch_linalg,
+    _dispatch_losses,
+    _dispatch_searches,
+    _dispatch_views,
+    aten,
+)
 from cygrad.ops._dispatch_gradients import GRADIENTS
 from cygrad.ops._dispatch_rules import REPLAYABLE, RULES, Several, Step, do
 from cygrad.ops._overload_names import overloads_of
@@ -92,13 +102,20 @@ def results(done: Any, made: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
 def _generic(done: Any, key: str) -> Step | None:
     if isinstance(done.op, str):
         return None  # a new tensor with arguments that are not known; it counts as a constant
-    name = done.op.name
+    name = _aten_name(done.op.name)
     packet = getattr(aten, name, None)
     values = _given(done)
     found = None if packet is None or values is None else _arguments(packet.op, values)
     if found is None:
         return Step(private(done.op), (*done.inputs, *done.args))
     return Step(getattr(packet, _overload(name, key, found[0])), *found)
+
+
+@cache
+def _aten_name(name: str) -> str:
+    """Return PyTorch's name of an op: that of functions in `special` alone begins with the name of the module."""
+    is_special = hasattr(cygrad.special, name) and not hasattr(cygrad, name)
+    return facts_of["aten"].get(name) or (f"special_{name}" if is_special else name)
 
 
 def _given(done: Any) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from cygrad import Tensor
 from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.registry import dispatch
 from cygrad.ops import aten
-from cygrad.ops._dispatch_rules import Several, Step, _lists, _rule, do
+from cygrad.ops._dispatch_rules import Several, Step, _lists, _rule, do, found_by
 
 # -- products --
 
@@ -86,12 +86,6 @@ def _matmul(done: Any, made: Any) -> Any:
     return Several(run)
 
 
-@_rule("linalg_solve_ex")
-def _solve(done: Any, made: Any) -> Step:
-    op = aten.linalg_solve_ex.default if len(made) > 1 else aten.linalg_solve.default
-    return Step(op, done.inputs[:2], {} if done.args[0] else {"left": False})
-
-
 @_rule("convolution")
 def _convolution(done: Any, made: Any) -> Any:
     stride, padding, dilation, transposed, output_padding, groups = done.args[:6]
@@ -131,17 +125,6 @@ def _upsampled(
     return [(n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, s, p, d, k, m in lengths]
 
 
-@_rule("max_pool2d_with_indices")
-def _max_pool(done: Any, made: Any) -> Step:
-    kernel, stride, padding, dilation, ceil_mode = done.args[2]
-    given: list[Any] = [_lists(kernel), _lists(stride), _lists(padding), _lists(dilation), ceil_mode]
-    for default in (False, [1, 1], [0, 0], given[0]):
-        if given[-1] != default:
-            break
-        given.pop()
-    return Step(aten.max_pool2d_with_indices.default, (done.inputs[0], *given))
-
-
 # -- normalization and losses --
 
 
@@ -172,7 +155,7 @@ def _rms_norm(done: Any, made: Any) -> Any:
 
     def run() -> Any:
         mean = do(aten.mean.dim, do(aten.pow.Tensor_Scalar, x, 2), dims, True)
-        found = do(aten.mul.Tensor, x, do(aten.rsqrt.default, do(aten.add.Scalar, mean, done.args[0].eps)))
+        found = do(aten.mul.Tensor, x, do(aten.rsqrt.default, do(aten.add_.Scalar, mean, done.args[0].eps)))
         return found if weight is None else do(aten.mul.Tensor, found, weight)
 
     return Several(run)
@@ -191,17 +174,34 @@ def _batch_norm(done: Any, made: Any) -> Step:
     x, weight, bias = done.inputs[:3]
     *running, training, eps = done.args[4:8]
     args = x, weight, bias, *running, training, 0.1 if done.hint is None else done.hint, eps
-    if not training:
-        return Step(aten.native_batch_norm.default, args, {}, lambda made: (made[0], _nothing(x), _nothing(x)))
-    return Step(aten.native_batch_norm.default, args, {}, _with_statistics(done, (x.shape[1],)))
+    pack = _with_statistics(done, (x.shape[1],)) if training else lambda made: (made[0], _nothing(x), _nothing(x))
+
+    def run() -> Any:
+        do(aten.empty.memory_format, [0], dtype=cygrad.uint8, layout=cygrad.strided, device=x.device)  # cuDNN's
+        return found_by(pack(made), aten.native_batch_norm.default, *args)[0]
+
+    return Several(run)
 
 
 @_rule("nll_loss")
 def _nll(done: Any, made: Any) -> Step:
     ignored, reduction, total = done.args[:3]
     target, weight = done.hint
-    args = done.inputs[0], target, weight, reduction, ignored
-    return Step(aten.nll_loss_forward.default, args, {}, lambda made: (made[0], total))
+    x = done.inputs[0]
+    how = weight, reduction, ignored
+    if x.ndim in (1, 2, 4):
+        op = aten.nll_loss2d_forward if x.ndim == 4 else aten.nll_loss_forward
+        return Step(op.default, (x, target, *how), {}, lambda made: (made[0], total))
+
+    def run() -> Any:
+        images = _shaped(x, [x.shape[0], x.shape[1], 1, -1])
+        classes = _shaped(target, [x.shape[0], 1, -1])
+        with dispatch.unseen():
+            result = (made[0] if reduction else made[0].reshape(classes.shape)), total
+        found = found_by(result, aten.nll_loss2d_forward.default, images, classes, *how)[0]
+        return found if reduction else do(aten.view.default, found, list(made[0].shape))
+
+    return Several(run)
 
 
 @_rule("mse_loss")

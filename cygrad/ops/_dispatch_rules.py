@@ -37,11 +37,25 @@ def do(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     return dispatch.ask(op, args, kwargs, lambda: op(*args, **kwargs))
 
 
+def found_by(result: Any, op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Show the op that ends a sequence, with the result that the kernel here has found."""
+    return dispatch.ask(op, args, kwargs, lambda: result)
+
+
+def shortened(values: Any, defaults: Any, least: int = 0) -> list[Any]:
+    """Return arguments without those at the end that are the defaults."""
+    values = list(values)
+    while len(values) > least and _is_default(values[-1], defaults[len(values) - 1]):
+        values.pop()
+    return values
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (not isinstance(value, Tensor) and type(value) is type(default) and value == default)
+
+
 # Rows without an op of PyTorch's whose kernel takes the arrays of their inputs, and then their arguments.
-REPLAYABLE = frozenset(
-    """shift fft_c2c fft_r2c fft_c2r diagonal_backward repeat_backward resample lengthened unfold_backward real_part
-    linalg_matrix_exp col2im im2col""".split()
-)
+REPLAYABLE = frozenset("shift diagonal_backward fft_c2r repeat_backward resample lengthened real_part".split())
 RULES: dict[str, Callable[[Any, Any], Any]] = {}
 
 
@@ -56,6 +70,10 @@ def _rule(names: str) -> Callable[[Any], Any]:
 
 def _lists(values: Any) -> list[int]:
     return [int(v) for v in ((values,) if isinstance(values, int) else values)]
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
 
 
 def _none(done: Any, made: Any) -> None:
@@ -90,7 +108,60 @@ def _rounded(done: Any, made: Any) -> Step:
 def _remainder(done: Any, made: Any) -> Step:
     a, b = done.inputs if len(done.inputs) > 1 else (done.inputs[0], done.args[0])
     packet = getattr(aten, done.op.name)
+    if not isinstance(a, Tensor) and done.op.name == "remainder":
+        return Step(packet.Scalar_Tensor, (a, b))
     return Step(packet.Tensor if isinstance(b, Tensor) else packet.Scalar, (a, b))
+
+
+@_rule("bitwise_left_shift bitwise_right_shift bitwise_and bitwise_or bitwise_xor")
+def _bits(done: Any, made: Any) -> Step:
+    a, b = (*done.inputs, *done.args)[:2]
+    packet = getattr(aten, done.op.name)
+    if not isinstance(a, Tensor):
+        return Step(packet.Scalar_Tensor, (a, b))
+    if isinstance(b, Tensor):
+        return Step(packet.Tensor, (a, b))
+    return Step(packet.Tensor_Scalar if "shift" in done.op.name else packet.Scalar, (a, b))
+
+
+@_rule("floor_divide")
+def _floor_divide(done: Any, made: Any) -> Step:
+    return Step(aten.floor_divide.default, (*done.inputs, *done.args)[:2])
+
+
+@_rule("airy_ai scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0")
+def _special(done: Any, made: Any) -> Step:
+    return Step(getattr(aten, f"special_{done.op.name}").default, done.inputs)
+
+
+@_rule(
+    """chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h
+    hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t
+    shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"""
+)
+def _polynomial(done: Any, made: Any) -> Any:
+    if done.hint is None:
+        return NotImplemented
+    x, n = done.hint
+    packet = getattr(aten, f"special_{done.op.name}")
+    if not isinstance(n, Tensor):
+        return Step(packet.n_scalar, (x, n))
+    return Step(packet.default if isinstance(x, Tensor) else packet.x_scalar, (x, n))
+
+
+@_rule("round.decimals")
+def _round(done: Any, made: Any) -> Step:
+    return Step(aten.round.decimals, done.inputs, {"decimals": done.args[0]})
+
+
+@_rule("nan_to_num")
+def _nan_to_num(done: Any, made: Any) -> Step:
+    return Step(aten.nan_to_num.default, (*done.inputs, *shortened(done.args, (None, None, None))))
+
+
+@_rule("conj_physical")
+def _conj_physical(done: Any, made: Any) -> Step:
+    return Step(aten._conj_physical.default, done.inputs)
 
 
 @_rule("elu")
@@ -120,7 +191,15 @@ def _where(done: Any, made: Any) -> Step:
         (False, False): "Scalar",
     }
     kind = overload[isinstance(a, Tensor), isinstance(b, Tensor)]
-    return Step(getattr(aten.where, kind), (done.hint, a, b))
+    if kind == "self" or is_in_pass():
+        return Step(getattr(aten.where, kind), (done.hint, a, b))
+
+    def run() -> Any:
+        own = {"dtype": made[0].dtype, "device": made[0].device}
+        parts = [t if isinstance(t, Tensor) else do(aten.scalar_tensor.default, t, **own) for t in (a, b)]
+        return do(aten.where.self, done.hint, *parts)
+
+    return Several(run)
 
 
 @_rule("clamp clamp.Tensor")
@@ -371,11 +450,6 @@ def _column(columns: Any, wanted: Tensor) -> Tensor:
     """Return the column of indices that is recorded; each is recorded by itself."""
     values = memory_of(wanted)
     return next((one for one in columns if (memory_of(one) == values).all()), columns[0])
-
-
-@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount prelu")
-def _unknown(done: Any, made: Any) -> Any:
-    return NotImplemented  # the arguments are not all recorded
 
 
 @_rule("masked_select trace")

@@ -4,7 +4,7 @@ from typing import Any
 
 import cygrad
 from cygrad.ops import aten
-from cygrad.ops._dispatch_rules import RULES, Several, Step, _lists, _rule, do
+from cygrad.ops._dispatch_rules import RULES, Several, Step, _lists, _number, _rule, do
 
 # -- views and shapes --
 
@@ -15,14 +15,8 @@ def _view(done: Any, made: Any) -> Step:
 
 
 @_rule("reshape.copy")
-def _reshaped(done: Any, made: Any) -> Any:
-    t, size = done.inputs[0], list(made[0].shape)
-
-    def run() -> Any:
-        copy = do(aten.clone.default, t, memory_format=cygrad.contiguous_format)
-        return do(aten._unsafe_view.default, copy, size)
-
-    return Several(run)
+def _reshaped(done: Any, made: Any) -> Step:
+    return Step(aten._unsafe_view.default, (done.inputs[0], list(made[0].shape)))  # the input is the copy
 
 
 @_rule("expand")
@@ -140,6 +134,42 @@ for _n in (1, 2, 3):
     _pads(f"pad.replicate{_n}", f"replication_pad{_n}d")
 
 
+@_rule("pad.circular")
+def _circular(done: Any, made: Any) -> Any:
+    x, pad, out = done.inputs[0], list(done.args[1]), made[0]
+    sides = [pad[i : i + 2] for i in range(0, len(pad), 2)]
+    dims = [x.ndim - len(sides) + i for i in range(len(sides))]  # in PyTorch's order
+    by_dim = {x.ndim - 1 - i: side for i, side in enumerate(sides)}
+
+    def run() -> Any:
+        own = {"dtype": x.dtype, "layout": cygrad.strided, "device": x.device}
+        whole = do(aten.new_empty.default, x, list(out.shape), **own)
+        target, source = whole, x
+        for dim in dims:
+            before, after = by_dim[dim]
+            n = out.shape[dim]
+            target = do(aten.slice.Tensor, target, dim, max(before, 0), n - max(after, 0))
+            source = do(aten.slice.Tensor, source, dim, max(-before, 0), x.shape[dim] - max(-after, 0))
+        do(aten.copy_.default, target, source)
+        for dim in reversed(dims):
+            before, after = by_dim[dim]
+            n = out.shape[dim]
+            if before > 0:
+                target = do(aten.slice.Tensor, whole, dim, 0, before)
+                source = do(aten.slice.Tensor, whole, dim, n - before - max(after, 0), n - max(after, 0))
+                do(aten.copy_.default, target, source)
+            if after > 0:
+                target = do(aten.slice.Tensor, whole, dim, n - after, n)
+                do(
+                    aten.copy_.default,
+                    target,
+                    do(aten.slice.Tensor, whole, dim, max(before, 0), max(before, 0) + after),
+                )
+        return whole
+
+    return Several(run)
+
+
 @_rule("constant_pad_nd")
 def _pad(done: Any, made: Any) -> Step:
     pad, value = done.args[:2]
@@ -221,10 +251,6 @@ def _index_fill(done: Any, made: Any) -> Step:
     return Step(aten.index_fill.int_Scalar, (done.inputs[0], dim, done.hint, _number(value)))
 
 
-def _number(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
 @_rule("scatter_reduce scatter_reduce.sum")
 def _scatter_reduce(done: Any, made: Any) -> Step:
     dim, reduce, include_self = done.args[:3]
@@ -252,11 +278,6 @@ def _count_nonzero(done: Any, made: Any) -> Step:
     dims = done.args[0]
     op = aten.count_nonzero.default if dims is None else aten.count_nonzero.dim_IntList
     return Step(op, (done.inputs[0], *([] if dims is None else [_lists(dims)])))
-
-
-@_rule("argsort")
-def _argsort(done: Any, made: Any) -> Step:
-    return Step(aten.argsort.default, (done.inputs[0], *done.args[:2]))
 
 
 @_rule("one_hot")

@@ -129,6 +129,8 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """`Adam` with decoupled weight decay, 0.01 by default.
 
+    Each parameter is multiplied by 1 - lr * weight_decay before Adam's step.
+
     >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.AdamW([w], lr=0.1, weight_decay=0.5)

@@ -96,14 +96,33 @@ class Optimizer:
     # Stepping
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters once.
+        """Update the parameters once, from their `grad`. Parameters without a gradient are passed over.
 
         `closure`, if given, computes the loss and its gradients; its value is returned.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.9000, 0.9000], requires_grad=True)
         """
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.zero_grad()
+        >>> print(w.grad)
+        None
+        """
+        if self.__dict__.pop("_has_arrived", False):
+            self._optimizer_step_post_hooks[_WATCH] = _watch_first_step
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -185,6 +204,11 @@ class Optimizer:
         """Return everything needed to resume: `{"state": ..., "param_groups": ...}`.
 
         Parameters are represented by numbers, in the order of the groups. The layout is PyTorch's.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(2, requires_grad=True)], lr=0.1)
+        >>> optimizer.state_dict()['param_groups'][0]['lr']
+        0.1
         """
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
@@ -265,6 +289,7 @@ class Optimizer:
                     on_writable_memory(value)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
+            self._has_arrived = True
         for group in self.param_groups:  # options added after the state was saved
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
@@ -315,6 +340,25 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
     return add_hook(global_post_hooks, hook)
+
+
+_WATCH = -1  # the key of a hook that no handle removes
+
+
+def _watch_first_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """After the first step that follows `zero_grad` of an unpickled or copied optimizer: warn if it changed nothing.
+
+    Models and optimizers share parameters only if they travel together; else the optimizer has copies of its own, which
+    never get a gradient.
+    """
+    del optimizer._optimizer_step_post_hooks[_WATCH]
+    if all(parameter.grad is None for group in optimizer.param_groups for parameter in group["params"]):
+        warn(
+            f"{type(optimizer).__name__}.step() has changed nothing: no parameter of this optimizer has a gradient. It "
+            "was unpickled or copied; if that was apart from its model, it has parameters of its own.\n"
+            "  to fix it: let model and optimizer travel within one object, such as the tuple (model, optimizer); for "
+            "Dask, which takes tuples apart, one of a class"
+        )
 
 
 _NONE = HookDict()  # never filled

@@ -135,3 +135,20 @@ def compare(step, seed, requires_grad):
         found = compiled(a, b)
         for x, y in zip(expected, found):
             assert state_of(x) == state_of(y), compiled.explain()
+
+
+@pytest.mark.parametrize("seed", range(200, 240))
+def test_with_a_gradient_from_outside(seed):
+    constant = cygrad.full((4, 5), 0.5)
+    function = program(seed, with_gradient=True)
+    compiled = cygrad.compile(lambda a, b: function(a, b, constant))
+    cygrad.manual_seed(seed)
+    for _ in range(8):
+        a, b = (cygrad.randn(4, 5).requires_grad_() for _ in range(2))
+        outcomes = []
+        for step in (compiled, lambda a, b: function(a, b, constant)):
+            one, two = step(a, b)
+            loss = (one * two).sum() + (a * b).sum()
+            grads = cygrad.autograd.grad(loss, (a, b))
+            outcomes.append([state_of(t)[:-2] for t in (one, two, loss, *grads)])
+        assert outcomes[0] == outcomes[1], compiled.explain()

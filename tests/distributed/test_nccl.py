@@ -1,6 +1,11 @@
 """The engine on NCCL, with a stand-in for NCCL whose ranks are threads."""
 
+import re
 import sys
+import threading
+import time
+import types
+from datetime import timedelta
 
 import nccl_standin
 import numpy as np
@@ -11,6 +16,7 @@ import cygrad.distributed as dist
 from cygrad.distributed import ReduceOp
 from cygrad.distributed._c10d.fake import FakeWorld
 from cygrad.distributed._c10d.groups import _made
+from cygrad.distributed._c10d.guard import RankFailure
 from cygrad.distributed._c10d.world import current
 from cygrad.distributed._fake import simulate
 
@@ -128,6 +134,240 @@ def test_calls_are_made_on_a_stream_of_the_group(nccl):
         assert engine._communicator is None
 
     simulate(begins, SIZE)
+
+
+def test_reductions_of_several_tensors_are_one_group_of_calls(nccl):
+    def reduces():
+        pg, rank = group(), dist.get_rank()
+        me = threading.current_thread().name
+        tensors = [on_gpu([rank + 1.0]), on_gpu([rank, 1], torch.int16), on_gpu(numbers(rank))[::2]]
+        pg.allreduce_coalesced(tensors).wait()
+        assert nccl_standin.groups.count(me) == 1
+        y = torch.zeros(SIZE, device="cuda")
+        with dist._coalescing_manager(pg) as manager:
+            dist.all_reduce(tensors[0], group=pg)
+            dist.all_gather_into_tensor(y, on_gpu([rank + 0.5]), group=pg)
+            assert y.tolist() == [0] * SIZE and tensors[0].item() == 6
+            with pytest.raises(RuntimeError, match="wait for it behind the block"):
+                manager.works[0]._handles[0].wait()
+        assert nccl_standin.groups.count(me) == 2
+        return [each.tolist() for each in [*tensors, y]]
+
+    odd = np.sum([numbers(rank) for rank in range(SIZE)], 0)[::2].tolist()
+    assert simulate(reduces, SIZE) == [[[18.0], [3, 3], odd, [0.5, 1.5, 2.5]]] * SIZE
+
+
+def test_the_coalescing_manager_on_the_cpu():
+    def reduces():
+        x, y = torch.ones(2), torch.tensor([dist.get_rank()])
+        with dist._coalescing_manager(async_ops=True) as manager:
+            dist.all_reduce(x)
+            dist.all_reduce(y)
+        manager.wait()
+        dist.all_reduce(x)
+        return x.tolist(), y.item()
+
+    assert simulate(reduces, SIZE) == [([9.0, 9.0], 3)] * SIZE
+
+
+def test_sends_and_receipts_in_a_ring_do_not_wait_for_each_other(nccl):
+    def passes_on():
+        pg, rank = group(), dist.get_rank()
+        x, y = on_gpu([rank + 0.0]), on_gpu([0.0])
+        calls = [
+            dist.P2POp(dist.isend, x, (rank + 1) % SIZE, pg),
+            dist.P2POp(dist.irecv, y, (rank - 1) % SIZE, pg),
+        ]
+        for work in dist.batch_isend_irecv(calls):
+            work.wait()
+        return y.item()
+
+    assert simulate(passes_on, SIZE) == [2.0, 0.0, 1.0]
+
+
+class Hanging:
+    """Events of the GPU that do not come until the communicator is aborted."""
+
+    def __init__(self, monkeypatch):
+        self.is_on = False
+        real = torch.cuda.Event.query
+        monkeypatch.setattr(torch.cuda.Event, "query", lambda event: not self.is_on and real(event))
+
+
+def through(pg):
+    """Wait until the watchdog has seen that all is through."""
+    engine, end = pg._engines["cuda"], time.monotonic() + 10
+    while engine._under_way:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def failure_of(engine):
+    """The error that the watchdog has found."""
+    end = time.monotonic() + 10
+    while engine.error is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert not engine._communicator.is_open and engine._communicator.aborted_by == "cygrad.distributed NCCL"
+    return str(engine.error)
+
+
+LINE = r"at test_nccl.py:\d+"
+
+
+def test_a_transfer_that_lasts_too_long_is_aborted(nccl, monkeypatch):
+    hanging = Hanging(monkeypatch)
+
+    def waits():
+        pg, x = group(), on_gpu([1.0])
+        dist.all_reduce(x, group=pg)
+        through(pg)
+        dist.barrier()
+        hanging.is_on = True
+        work = dist.all_reduce(x, group=pg, async_op=True)
+        work.wait(timedelta(seconds=0.3))  # lets the stream wait, and returns
+        text = failure_of(pg._engines["cuda"])
+        for call in (lambda: dist.all_reduce(x, group=pg), lambda: dist.broadcast(x, 0, group=pg)):
+            with pytest.raises(dist.DistBackendError) as found:
+                call()
+            assert str(found.value) == text
+        return text
+
+    for rank, text in enumerate(simulate(waits, SIZE)):
+        assert re.fullmatch(rf"\[rank {rank}\] all_reduce of 4 bytes {LINE}: timed out after \d\.\d s", text), text
+
+
+def test_an_error_of_nccl_names_rank_collective_and_line(nccl, monkeypatch):
+    hanging = Hanging(monkeypatch)
+
+    def fails():
+        pg, x = group(), on_gpu([1.0, 2.0])
+        dist.all_reduce(x, group=pg)
+        through(pg)
+        dist.barrier()
+        hanging.is_on = True
+        work = dist.broadcast(x, 1, group=pg, async_op=True)
+        pg._engines["cuda"]._communicator.failure = "NCCL_ERROR_REMOTE_ERROR: remote process exited"
+        text = failure_of(pg._engines["cuda"])
+        with pytest.raises(dist.DistBackendError, match="REMOTE_ERROR"):
+            work.wait()
+        return text
+
+    for rank, text in enumerate(simulate(fails, SIZE)):
+        assert re.fullmatch(rf"\[rank {rank}\] broadcast of 8 bytes {LINE}: NCCL: NCCL_ERROR_REMOTE.* exited", text)
+
+
+def test_a_failure_of_another_rank_aborts_and_ends_the_job(nccl, monkeypatch):
+    hanging = Hanging(monkeypatch)
+    ended = []
+
+    def waits():
+        pg, x = group(), on_gpu([1.0])
+        engine = pg._engines["cuda"]
+        engine._guard = types.SimpleNamespace(end_later=ended.append)
+        dist.all_reduce(x, group=pg)
+        through(pg)
+        dist.barrier()
+        hanging.is_on = True
+        work = dist.all_reduce(x, group=pg, async_op=True)
+
+        def watch(waited):
+            raise RankFailure("rank 2 has failed: ValueError: bad batch")
+
+        (handle,) = work._handles
+        handle.wait(None, watch)
+        return failure_of(engine)
+
+    texts = simulate(waits, SIZE)
+    assert all("all_reduce of 4 bytes" in text and "rank 2 has failed: ValueError: bad batch" in text for text in texts)
+    assert sorted(map(str, ended)) == texts
+
+
+def test_buckets_are_reduced_on_a_stream_beside_backward(nccl):
+    def trains():
+        pg, rank, order = group("nccl"), dist.get_rank(), []
+        torch.manual_seed(0)
+        inner = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3))).cuda()
+        model = torch.nn.parallel.DistributedDataParallel(inner, process_group=pg, bucket_cap_mb_list=[1e-6])
+        engine = pg._engines["cuda"]
+        real = engine._communicator.allReduce
+
+        def all_reduce(*args):
+            order.append("reduce")
+            assert args[-1] == engine._stream.cuda_stream != torch.cuda.current_stream().cuda_stream
+            real(*args)
+
+        engine._communicator.allReduce = all_reduce
+        for layer in inner:
+            layer.weight.register_hook(lambda gradient: order.append("gradient"))
+        model(torch.full((2, 4), rank + 1.0, device="cuda")).sum().backward()
+        plain = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3))).cuda()
+        plain.load_state_dict(inner.state_dict())
+        for each in range(SIZE):
+            (plain(torch.full((2, 4), each + 1.0, device="cuda")).sum() / SIZE).backward()
+        for a, b in zip(inner.parameters(), plain.parameters()):
+            torch.testing.assert_close(a.grad, b.grad)
+        return order
+
+    for order in simulate(trains, SIZE):
+        assert order.count("reduce") == 6 and order.index("reduce") < len(order) - 1 - order[::-1].index("gradient")
+
+
+def test_sharded_training_on_gpus(nccl):
+    """Everything that is made of collectives gives them tensors on the GPU: a group for NCCL alone has no other."""
+    from cygrad.distributed.fsdp import fully_shard
+
+    def made():
+        with lock:
+            torch.manual_seed(0)
+            layers = torch.nn.Linear(4, 6), torch.nn.SyncBatchNorm(6), torch.nn.Linear(6, 2)
+            return torch.nn.Sequential(*layers).cuda()
+
+    def steps(model, optimizer, inputs):
+        for x in inputs:
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+
+    lock = threading.Lock()
+    batches = np.random.default_rng(0).standard_normal((3, SIZE, 2, 4)).astype(np.float32)
+
+    def trains(kind):
+        world = current()
+        world.default = pg = group("nccl")
+        pg.group_desc = "default_pg"
+        x = [torch.from_numpy(each[dist.get_rank()]).cuda() for each in batches]
+        model = made()
+        if kind == "sharded":
+            for layer in (model[0], model[2]):
+                fully_shard(layer, mesh=dist.DeviceMesh.from_group(pg, "cuda"))
+            fully_shard(model, mesh=dist.DeviceMesh.from_group(pg, "cuda"))
+            steps(model, torch.optim.SGD(model.parameters(), lr=0.1), x)
+            return [p.full_tensor().cpu() for p in model.parameters()]
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb_list=[1e-4])
+        optimizer = dist.optim.ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+        steps(wrapped, optimizer, x)
+        with wrapped.join():
+            wrapped(x[0]).sum().backward()
+        assert not dist.should_stop()
+        dist.mean_loss(wrapped(x[0]).sum(), 3).backward()
+        return [p.detach().cpu() for p in model.parameters()]
+
+    def alone():
+        model = made()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for each in batches:
+            optimizer.zero_grad()
+            (model(torch.from_numpy(each.reshape(-1, 4)).cuda()).square().sum() / SIZE).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+        return [p.detach().cpu() for p in model.parameters()]
+
+    expected = alone()
+    for kind in ("sharded", "zero"):
+        for found in simulate(trains, SIZE, kind):
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_tensors_of_the_cpu_are_refused(nccl):

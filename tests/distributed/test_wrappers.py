@@ -284,6 +284,34 @@ def test_a_checkpoint_comes_back(tmp_path):
         assert a.equal(b)
 
 
+@pytest.mark.parametrize("rate", [0.5, torch.tensor(0.5)], ids=["number", "tensor"])
+def test_a_checkpoint_is_loaded_into_a_new_optimizer(tmp_path, rate):
+    model, optimizer = trained()
+    optimizer.param_groups[0]["lr"] = rate
+    states = get_state_dict(model, optimizer)
+    dcp.save({"model": states[0], "optim": states[1]}, checkpoint_id=tmp_path)
+    other = network()
+    before = [p.clone() for p in other.parameters()]
+    fresh = torch.optim.AdamW(other.parameters(), lr=rate, weight_decay=0.1)
+    empty = get_state_dict(other, fresh)
+    assert all(a.equal(b) for a, b in zip(other.parameters(), before))
+    assert all(p.grad is None for p in other.parameters()) and fresh.param_groups[0]["lr"] is rate
+    loaded = {"model": empty[0], "optim": empty[1]}
+    dcp.load(loaded, checkpoint_id=tmp_path)
+    set_state_dict(other, fresh, model_state_dict=loaded["model"], optim_state_dict=loaded["optim"])
+    assert str(fresh.state_dict()["state"]) == str(optimizer.state_dict()["state"])
+
+
+def test_asking_for_the_state_makes_no_step_where_there_are_gradients_or_a_closure_is_needed():
+    model = network()
+    newton = torch.optim.LBFGS(model.parameters())
+    assert get_state_dict(model, newton)[1]["state"] == {}
+    optimizer = torch.optim.Adam(model.parameters())
+    gradients(model)
+    assert get_state_dict(model, optimizer)[1]["state"] == {}
+    assert all(p.grad is not None for p in model.parameters())
+
+
 def test_what_does_not_fit_changes_nothing(tmp_path):
     dcp.save({"a": torch.ones(2), "b": torch.ones(3)}, checkpoint_id=tmp_path)
     for state, message in (

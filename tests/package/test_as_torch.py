@@ -206,6 +206,7 @@ def test_command_line(tmp_path):
     assert run("-m", "cygrad", "--version") == f"cygrad {cygrad.__version__} (torch 2.13.0+cygrad)\n"
     assert run("-m", "cygrad", "-c", code=1).startswith("python -m cygrad: argument expected for -c\nusage:")
     assert run("-m", "cygrad", "-x", code=1).startswith("python -m cygrad: unknown option -x\nusage:")
+    assert run("-m", "cygrad", "no.py", code=2).startswith("python -m cygrad: can't open file 'no.py'")
 
 
 def test_errors_of_scripts_are_those_of_plain_python(tmp_path):

@@ -106,6 +106,7 @@ def test_the_gallery_shows_every_example():
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run python tools/make_gallery.py --page"
     for name in tool.NAMES:
         assert (tool.KEPT / f"{name}.txt").exists(), f"run python tools/make_gallery.py {name}"
+        assert tool.pictures(name), f"{name}.py draws nothing that the gallery shows"
     assert {path.stem for path in tool.pictures("digits")} == {"digits", "digits_network"}
 
 

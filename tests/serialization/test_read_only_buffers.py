@@ -66,6 +66,19 @@ def test_plain_tensors_are_not_copied():
         arrived += 1
 
 
+def test_dtypes_that_numpy_lacks_travel_apart():
+    pytest.importorskip("ml_dtypes")
+    values = torch.arange(100, dtype=torch.bfloat16).view(10, 10)
+    arrived, apart = travelled(values.t())
+    assert apart == 1 and arrived.equal(values.t()) and arrived.dtype == torch.bfloat16
+    with pytest.raises(torch.errors.ReadOnlyError):
+        arrived += 1
+    for protocol in range(2, 6):
+        assert pickle.loads(pickle.dumps(values, protocol)).equal(values)
+    parameter, apart = travelled(nn.Parameter(torch.ones(10, dtype=torch.float8_e5m2), requires_grad=False))
+    assert apart == 1 and parameter.dtype == torch.float8_e5m2
+
+
 def test_buffers_that_can_be_written_are_not_copied():
     parameter = nn.Parameter(torch.zeros(100))
     buffers = []

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -225,6 +226,89 @@ def check_accumulation():
     compare()
 
 
+class Words(nn.Module):
+    """A layer, two heads, of which a pass uses one or both, and an embedding with a sparse gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 12, sparse=True)
+        self.heads = TwoHeads()
+        self.body = nn.Linear(12, 3)
+
+    def forward(self, x, heads=("left", "right")):
+        return self.heads(self.body(x @ self.words(torch.arange(5)[:1]).T * x), heads)
+
+
+def check_means_of_all_elements():
+    """`mean_loss` and `average="sum"`: the mean over the elements of all ranks, which have 1, 2, ... each."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    parts = [[data(None, 10 * step + each, each, n=each + 1)[0] for each in range(size)] for step in range(4)]
+    alone = seeded(0, Words)
+    heads = [("left", "right"), ("left",), ("right",), ("left", "right")]
+    for joined, used in zip(parts, heads):
+        (alone(torch.cat(joined), used) ** 2).mean().backward()
+    expected = [p.grad.to_dense() if p.grad.is_sparse else p.grad for p in alone.parameters()]
+    for average in ("ranks", "sum"):
+        for views in (False, True):
+            model = DistributedDataParallel(
+                seeded(0, Words), average=average, find_unused_parameters=True, bucket_cap_mb_list=[1e-4],
+                gradient_as_bucket_view=views,
+            )  # fmt: skip
+            total = 0.0
+            for step, used in enumerate(heads):  # the second is sent with the third; the first and the last alone
+                x = parts[step][rank]
+
+                with model.no_sync() if step == 1 else nullcontext():
+                    losses = model(x, used) ** 2
+                    loss = dist.mean_loss(losses.sum(), losses.numel(), average=average)
+                    loss.backward()
+                loss = loss.detach()
+                dist.all_reduce(loss, dist.ReduceOp.AVG if average == "ranks" else dist.ReduceOp.SUM)
+                total += loss
+            found = [p.grad.to_dense() if p.grad.is_sparse else p.grad for p in model.module.parameters()]
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+            with torch.no_grad():
+                means = sum((alone(torch.cat(joined), used) ** 2).mean() for joined, used in zip(parts, heads))
+            torch.testing.assert_close(total, means)
+
+
+def check_counts():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    half = dist.mean_loss(torch.ones(3, dtype=torch.float16), torch.tensor([rank * 1000]), average="sum")
+    expected = 1 / (1000 * sum(range(size))) if size > 1 else float("inf")
+    torch.testing.assert_close(half, torch.full((3,), expected, dtype=torch.float16))
+    assert dist.mean_loss(torch.zeros(()), 0).isnan()
+    for call, error, text in (
+        (lambda: dist.mean_loss(3.0, 1), TypeError, "must be a floating-point tensor, but got float"),
+        (lambda: dist.mean_loss(torch.ones(2, dtype=torch.int64), 1), TypeError, "got one of torch.int64"),
+        (lambda: dist.mean_loss(torch.ones(1), torch.ones(2)), ValueError, "count must have one element, but has the"),
+        (lambda: dist.mean_loss(torch.ones(1), 1, average="mean"), ValueError, "'mean'"),
+        (lambda: DistributedDataParallel(nn.Linear(1, 1), average="mean"), ValueError, "'mean'"),
+        (
+            lambda: DistributedDataParallel(nn.Linear(1, 1), average="sum").register_comm_hook(None, print),
+            ValueError, "a hook decides itself",
+        ),
+    ):  # fmt: skip
+        try:
+            call()
+        except error as found:
+            assert text in str(found), found
+        else:
+            raise AssertionError(text)
+
+
+def check_sums_while_others_have_no_batch():
+    """`join` with `average="sum"`: two passes a step, of which the second comes to the sum of the first."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model = DistributedDataParallel(nn.Linear(2, 1, bias=False), average="sum")
+    with model.join():
+        for step in range(rank + 1):
+            model.zero_grad()
+            for _ in range(2):
+                model(torch.ones(1, 2)).sum().backward()
+            assert model.module.weight.grad.tolist() == [[2.0 * (size - step)] * 2], (step, model.module.weight.grad)
+
+
 def check_buffers_and_ignored():
     rank = dist.get_rank()
     norm = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
@@ -384,6 +468,26 @@ def check_wrapped_anew():
     model(torch.ones(1, 12) * (rank + 1)).sum().backward()  # a pass that has failed is forgotten
     same_everywhere(module[0].weight.grad.tolist())
     assert size == dist.get_world_size()
+
+
+def check_sums_in_order():
+    gradients = {}
+    for average in ("ranks", "sum"):
+        with dist.deterministic(True, shards=4):
+            model = DistributedDataParallel(mlp(), average=average)
+            mine = dist.my_shards()
+            try:
+                dist.mean_loss(torch.ones(()), 1)
+            except RuntimeError as error:
+                assert "different numbers of micro-batches" in str(error), error
+            else:
+                raise AssertionError("no error")
+        for _ in range(2):  # the second step adds to the first
+            for shard in mine:
+                x, y = data(model.module, 0, shard)
+                loss_of(model(x), y).backward()
+        gradients[average] = [p.grad for p in model.parameters()]
+    assert all((4 * mean).equal(total) for mean, total in zip(*gradients.values()))
 
 
 def weights_in_order(shards=4, steps=4, dropout=0.0):

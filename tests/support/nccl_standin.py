@@ -16,6 +16,7 @@ _numbers = itertools.count(1)
 _worlds: dict = {}
 _lock = threading.Lock()
 _groups = threading.local()
+groups: list = []  # the threads that have ended a group of calls, once for each
 
 
 class _World:
@@ -34,6 +35,7 @@ class NcclCommunicator:
         with _lock:
             self._world = _worlds.setdefault(identity, _World(size))
         self.rank, self.size, self.streams, self.is_open = rank, size, set(), True
+        self.failure = self.aborted_by = None  # what `check_async_error` raises, and the thread that has aborted
         self._world.barrier.wait()
 
     def _meet(self, stream, mine):
@@ -72,31 +74,48 @@ class NcclCommunicator:
         view(received, count * self.size, dtype)[:] = np.concatenate(everyones)
 
     def send(self, sent, count, dtype, peer, stream):
+        """Like a kernel, it is through once the other rank has received: so a rank that waits for it blocks others."""
+        letter = [view(sent, count, dtype).copy(), False]
         with self._world.changed:
-            self._world.letters[self.rank, peer].append(view(sent, count, dtype).copy())
+            self._world.letters[self.rank, peer].append(letter)
             self._world.changed.notify_all()
+        _now_or_at_the_end(lambda: self._delivered(letter))
+
+    def _delivered(self, letter):
+        with self._world.changed:
+            assert self._world.changed.wait_for(lambda: letter[1], 5), "a deadlock: nobody receives"
 
     def recv(self, received, count, dtype, peer, stream):
-        calls = getattr(_groups, "calls", None)
-        if calls is not None:  # within a group, receipts wait for the end of it
-            calls.append(lambda: self._receive(received, count, dtype, peer))
-        else:
-            self._receive(received, count, dtype, peer)
+        _now_or_at_the_end(lambda: self._receive(received, count, dtype, peer), is_first=True)
 
     def _receive(self, received, count, dtype, peer):
         box = self._world.letters[peer, self.rank]
         with self._world.changed:
-            assert self._world.changed.wait_for(lambda: box, 30)
-            view(received, count, dtype)[:] = box.pop(0)
+            assert self._world.changed.wait_for(lambda: box, 5), "a deadlock: nobody sends"
+            letter = box.pop(0)
+            view(received, count, dtype)[:] = letter[0]
+            letter[1] = True
+            self._world.changed.notify_all()
 
     def check_async_error(self):
         assert self.is_open
+        if self.failure is not None:
+            raise RuntimeError(self.failure)
 
     def abort(self):
         self.is_open = False
+        self.aborted_by = threading.current_thread().name
 
     def destroy(self):
         self.is_open = False
+
+
+def _now_or_at_the_end(call, is_first=False):
+    """Call now, or, within a group, at the end of it: receipts first, and then what waits for those of others."""
+    if getattr(_groups, "depth", 0):
+        _groups.calls[not is_first].append(call)
+    else:
+        call()
 
 
 def view(pointer, count, dtype):
@@ -107,13 +126,17 @@ def view(pointer, count, dtype):
 
 
 def group_start():
-    _groups.calls = []
+    _groups.depth = getattr(_groups, "depth", 0) + 1
+    if _groups.depth == 1:
+        _groups.calls = [], []
 
 
 def group_end():
-    calls, _groups.calls = _groups.calls, None
-    for call in calls:
-        call()
+    _groups.depth -= 1
+    if _groups.depth == 0:
+        groups.append(threading.current_thread().name)
+        for call in [*_groups.calls[0], *_groups.calls[1]]:
+            call()
 
 
 def module():

@@ -463,8 +463,8 @@ def read_only_error(tensor):
     return ReadOnlyError(
         "the memory of this tensor is read-only and cannot be changed in place\n"
         f"  changed at {at(*place)}\n"
-        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
-        "to fix it: change a copy, `x = x.clone()`",
+        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array, or one "
+        "that Ray or Dask shares); to fix it: change a copy, `x = x.clone()`",
         changed=place,
     )
 

@@ -1,6 +1,6 @@
 """Errors for operators on a tensor and a value that is not a valid operand."""
 
-from cygrad._core.errors.messages import type_name
+from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 
 _FUNCTIONS = {
@@ -39,7 +39,9 @@ def unsupported_operand(symbol, a, b):
         return NotImplemented
     if isinstance(other, _SEQUENCES) and (symbol == "*" or (symbol == "+" and other is a)):
         return NotImplemented  # Python repeats or joins the sequence, or raises
-    raise TypeError(f"unsupported operand type(s) for {symbol}: '{type_name(a)}' and '{type_name(b)}'")
+    raise TypeError(
+        f"unsupported operand type(s) for {symbol}: '{messages.type_name(a)}' and '{messages.type_name(b)}'"
+    )
 
 
 def unordered(symbol, a, b):
@@ -48,7 +50,9 @@ def unordered(symbol, a, b):
         return _taken_over(symbol, a, b)
     if type(b).__module__.partition(".")[0] not in ("builtins", "cygrad"):
         return NotImplemented
-    raise TypeError(f"'{symbol}' not supported between instances of '{type_name(a)}' and '{type_name(b)}'")
+    raise TypeError(
+        f"'{symbol}' not supported between instances of '{messages.type_name(a)}' and '{messages.type_name(b)}'"
+    )
 
 
 def _taken_over(symbol, a, b):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import prod
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from cygrad._core.engine.run import run_alone
@@ -74,21 +75,14 @@ def is_edge(value):
     return True
 
 
-class InputMetadata(NamedTuple):
-    """Properties of an incoming gradient of a node; the device is None if unknown."""
-
-    shape: list
-    dtype: Any
-    device: Any
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
-
-
 def _input_metadata(node):
-    """The properties of the incoming gradients: objects with `shape`, `dtype` and `device`; None for non-tensors."""
+    """The properties of the incoming gradients: objects with `shape`, `dtype`, `device`, `is_nested_tensor` and
+    `is_cpp_nested_tensor`; None for non-tensors."""
     place = device("cpu") if not is_elsewhere() else getattr(getattr(node, "variable", None), "device", None)
-    metas = [meta and InputMetadata(list(meta[0]), dtype_by_num(meta[1]), place) for meta in node._metas]
-    return tuple(metas)
+    dense = {"device": place, "is_nested_tensor": False, "is_cpp_nested_tensor": False}
+    return tuple(
+        meta and SimpleNamespace(shape=list(meta[0]), dtype=dtype_by_num(meta[1]), **dense) for meta in node._metas
+    )
 
 
 set_attribute(Node, "_input_metadata", property(_input_metadata))

@@ -60,3 +60,4 @@ cdef class Run:
     cdef int capture(self, Py_ssize_t entry, object grad) except -1
 
 cdef bint is_looking_for_anomalies() noexcept     # whether anomaly mode is on
+cdef unsigned long long passes_begun() noexcept    # how many backward passes have begun in this process

@@ -548,6 +548,10 @@ cdef bint is_looking_for_anomalies() noexcept:
     return anomaly_mode
 
 
+cdef unsigned long long passes_begun() noexcept:
+    return last_run
+
+
 def get_anomaly():
     """Return (enabled, whether NaN is checked for)."""
     return anomaly_mode, anomaly_check

@@ -32,6 +32,12 @@ DETACH_VIEW_INPLACE = (
     "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
     "torch/optim/optimizer.py as the solution."
 )
+COMPILED_BACKWARD = (
+    "the backward pass of this compiled function needs its graph, and the function cannot be called again to make it: "
+    "{}\n"
+    "  such passes are double backward, and those whose gradients have another layout than before\n"
+    "  to fix it: run backward before you change what the function reads, or do not compile it"
+)
 BACKWARD_TWICE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -264,12 +270,6 @@ def check_clamp_type(result, out):
 
     if isinstance(out, Tensor) and not can_cast(result, out.dtype):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
-
-
-def check_abs_in_place(t):
-    """Raise if `abs_` would write real numbers into a complex tensor, which `out=` may do."""
-    if t.is_complex():
-        raise RuntimeError("In-place abs is not supported for complex tensors.")
 
 
 def check_inplace_shape(result, out):

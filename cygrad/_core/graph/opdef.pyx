@@ -70,6 +70,9 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
                 whether the in-place form is also called by functions and modules with `inplace=True`
     operator    Python's operator for the op
     advice      what to write instead if a gradient is lost at this op
+  For modes and classes of `__torch_dispatch__`:
+    aten        PyTorch's name of the op, if it differs
+    engine      why the op is shown as `torch.ops.engine.<name>`: what PyTorch has in its place
 A function without a row of its own states facts, from `devices` on, in the decorator `facts`.
 
 *entry point*: a cpdef function with the row's name and the public docstring. `publish` puts it into the package and
@@ -149,7 +152,7 @@ facts_of = {fact: {} for fact in (
     "devices", "on_cpu", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "not_cast", "out_dtype",
     "out_castable", "direct", "derived", "batching", "vmap_name", "vmap_write", "in_python", "overloads",
     "overloaded_aliases", "spellings", "arguments_first", "alpha_by_position", "takes_ints", "inplace_argument", "operator",
-    "advice")}
+    "advice", "aten", "engine")}
 
 
 @cython.final

@@ -8,9 +8,9 @@ from cygrad._core.graph.tensor cimport Tensor
 # Recording of results that have been computed.
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args)
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args)
-# `hint`: what the op will `keep`, for modes and classes of `__torch_dispatch__`
+# `hint`: what the op will `keep`, or the arguments of its function, for modes and classes of `__torch_dispatch__`
 cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=*, object hint=*)
-cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable)
+cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable, object hint=*)
 cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args)
 cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)
 
@@ -23,7 +23,7 @@ cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out)
 cpdef Tensor apply2(OpDef op, object a, object b, object out)
 cdef Tensor operate2(OpDef op, object a, object b)              # apply2 for operands known to be tensors or numbers
 cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept
-cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, object out=*)
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, object out=*, object hint=*)
 
 # A node with edges and saved inputs, not yet attached to a result; `mask` receives what else must be saved.
 cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=*)

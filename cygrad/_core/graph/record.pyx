@@ -308,11 +308,11 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None, obj
     return out
 
 
-cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable, object hint=None):
     """Record several results, of which the first `n_differentiable` have gradients."""
     if is_observed(thread_state()):
-        return record_observed(op, arrays, inputs, args, n_differentiable)
-    return record_unobserved(op, arrays, inputs, args, n_differentiable)
+        return record_observed(op, arrays, inputs, args, n_differentiable, hint)
+    return record_unobserved(op, arrays, inputs, args, n_differentiable, hint)
 
 
 cdef tuple record_observed(
@@ -350,7 +350,8 @@ cdef tuple end_op(Recorded done, tuple outs, ThreadState* state):
     return outs
 
 
-cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+cdef tuple record_unobserved(
+        OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable, object hint=None):
     cdef Tensor out
     cdef Tensor model
     cdef list outs
@@ -362,7 +363,7 @@ cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, i
     if op.flags & IMAGE and not is_answered:
         arrays = tuple([in_format_of(array, (<Tensor>inputs[0]).array) for array in arrays])
     if model is not None and not is_answered:
-        arrays = answered(op, arrays, inputs, args)
+        arrays = answered(op, arrays, inputs, args, hint)
     outs = [wrap_result(model, array) for array in arrays]
     if model is not None or is_answered:
         arrays = tuple([(<Tensor>out).array for out in outs])
@@ -591,13 +592,13 @@ cdef inline object operand(OpDef op, object value, str name, int position):
     return value.item() if isinstance(value, np.generic) else tensor_argument(op, value, name, position)
 
 
-cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None, object hint=None):
     """Run the kernel and record. `inputs` are tensors, None or numbers; the kernel gets arrays in place of tensors."""
     mark_start()
     arrays = tuple([held_array(<Tensor>value) if isinstance(value, Tensor) else value for value in inputs])
     array = run_kernel(op, arrays, args or (), out_argument(op, out))
     if out is None:
-        return record_n(op, array, inputs, args)
+        return record_n(op, array, inputs, args, hint)
     return write_into(op, out, array, inputs, args)
 
 

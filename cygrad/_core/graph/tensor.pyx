@@ -198,7 +198,15 @@ cdef class Tensor:
         return None if self.view is None else self.view.base
 
     def detach(self):
-        """Return a tensor that shares this memory but has no history; in-place changes are still counted."""
+        """Return a tensor that shares this memory but has no history; in-place changes are still counted.
+
+        No gradient flows through it.
+
+        >>> import cygrad
+        >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * 2).detach()
+        tensor([2., 4.])
+        """
         if watched and (seen := see("detach", (self,))):
             return seen[0]
         cdef Tensor out = alias(self, True)
@@ -223,6 +231,12 @@ cdef class Tensor:
         records the pass itself; `inputs` limits accumulation to the given tensors.
 
         Raises RuntimeError if nothing requires grad, if the graph has been freed, or if a saved tensor was changed.
+
+        >>> import cygrad
+        >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
         """
         if retain_variables is not None:
             messages.deprecated("retain_variables", "retain_graph")
@@ -241,7 +255,15 @@ cdef class Tensor:
         return tuple.__new__(Size, self.array.shape)
 
     def size(self, dim=None):
-        """Return the shape, or the size of dimension `dim`."""
+        """Return the shape, or the size of dimension `dim`.
+
+        Raises IndexError if there is no such dimension.
+
+        >>> import cygrad
+        >>> x = cygrad.ones(2, 3)
+        >>> x.size(), x.size(-1)
+        (torch.Size([2, 3]), 3)
+        """
         if watched and (seen := see("size", (self,) if dim is None else (self, dim))):
             return seen[0]
         if dim is None:
@@ -254,13 +276,23 @@ cdef class Tensor:
         return self.array.ndim
 
     def dim(self):
-        """Return the number of dimensions."""
+        """Return the number of dimensions.
+
+        >>> import cygrad
+        >>> cygrad.ones(2, 3).dim()
+        2
+        """
         if watched and (seen := see("dim", (self,))):
             return seen[0]
         return self.array.ndim
 
     def numel(self):
-        """Return the number of elements."""
+        """Return the number of elements, the product of all sizes.
+
+        >>> import cygrad
+        >>> cygrad.ones(2, 3).numel()
+        6
+        """
         if watched and (seen := see("numel", (self,))):
             return seen[0]
         return self.array.size

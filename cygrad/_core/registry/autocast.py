@@ -9,16 +9,23 @@ no thread has autocast enabled or runs a selective checkpoint, which intercepts 
 
 import functools
 from _thread import _local, allocate_lock, get_ident  # `threading` takes as long to import as an op family
+from _weakref import ref
 from types import FunctionType
 
 from cygrad._core.graph import record
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ask_first, facts_of, registry, standing_before
+from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.device_checks import DEVICES, check
 from cygrad._core.runtime.interrupt_safe import Block, putting
 from cygrad._core.types import dtypes
 from cygrad._core.types.device import device
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device.cupy_library import gpu_class
+from cygrad._library import later
+
+conversion = later("cygrad._kernels.gpu.launch.conversion")  # needed only for GPU arrays
 
 # The policies for operands that are floating-point but not float64, as the rows state them in `autocast=` and
 # `autocast_gpu=`: {name of an op: policy}. "lower" is the lower precision of the device type, "widest" the widest dtype
@@ -56,7 +63,9 @@ class State(_local):
         self.is_casting = False  # set inside an op, whose inner ops are not cast again
         self.keeper = None  # of a selective checkpoint
         self.cache_enabled = True
-        self.cache = {}  # id of a parameter: (the parameter, its version, the cast copy)
+        self.cache = {}  # {id of a parameter: `Cast`}
+        self.order = []  # weak references to the parameters of the cache, as they were needed
+        self.orders = {}  # {id of the first parameter in a cache: `order`}
 
 
 state = State()
@@ -159,12 +168,68 @@ def cast(value, dtype):
         return value
     if not (state.cache_enabled and dtype.itemsize < 4 and value.requires_grad and value.is_leaf):
         return value.to(dtype)
+    if not state.cache:
+        _cast_ahead(value, dtype)
     known = state.cache.get(id(value))
-    if known is None or known[1] != value._version or known[2].dtype is not dtype:
-        known = value, value._version, value.to(dtype)
-        if known[2].requires_grad:  # otherwise it was made unrecorded, which may not suit the next use
+    if known is None or not known.holds(value, dtype):
+        known = Cast(value, dtype)
+    found = known.tensor
+    if found is None:
+        _note(value)
+        found = known.recorded()
+        if found.requires_grad:  # otherwise it was made unrecorded, which may not suit the next use
+            known.tensor = found
             state.cache[id(value)] = known
-    return known[2]
+    return found
+
+
+class Cast:
+    """A parameter, and its cast copy as an array, if that was made ahead, and as a tensor, once it was needed."""
+
+    def __init__(self, value, dtype, array=None):
+        self.value, self.version, self.source, self.dtype = value, value._version, array_of(value), dtype
+        self.array = array
+        self.tensor: Tensor | None = None
+
+    def holds(self, value, dtype):
+        """Whether this is the cast of the parameter as it is now."""
+        return self.version == value._version and self.dtype is dtype and self.source is array_of(value)
+
+    def recorded(self):
+        """Return the cast copy as the result of an op that is recorded now."""
+        if self.array is None:
+            return self.value.to(self.dtype)
+        return record_outputs(registry["to"], (self.array,), (self.value,), None, 1)[0]
+
+
+_MOST_ORDERS = 64  # models of a thread
+
+
+def _note(value):
+    """Note that this parameter is needed for the first time; the first one of a cache begins an order."""
+    if not state.order:
+        state.orders.pop(id(value), None)
+        state.orders[id(value)] = state.order
+        if len(state.orders) > _MOST_ORDERS:
+            state.orders.pop(next(iter(state.orders)))
+    state.order.append(ref(value))
+
+
+def _cast_ahead(first, dtype):
+    """Cast what was needed after the parameter `first` in the last cache that began with it, in one launch.
+
+    The casts are recorded only when they are needed, so that backward handles them in the same order as without this.
+    """
+    before, state.order = state.orders.get(id(first), ()), []
+    if len(before) < 2 or before[0]() is not first or type(array_of(first)) is not gpu_class():
+        return
+    device, given = first.device, first.dtype
+    found = {id(p): p for p in (held() for held in before) if p is not None and p.requires_grad and p.is_leaf}
+    ahead = [p for p in found.values() if p.dtype is given and p.device == device and p.numel() and p.is_contiguous()]
+    if len(ahead) > 1 and conversion.takes(given.numpy, dtype.numpy):
+        with cupy_library.on_device(device.index):
+            arrays = conversion.converted_together([array_of(p) for p in ahead], dtype.numpy)
+        state.cache.update((id(p), Cast(p, dtype, array)) for p, array in zip(ahead, arrays))
 
 
 def widest(operands):

@@ -84,6 +84,16 @@ def without_classes():
         _thread.disabled = before
 
 
+@contextmanager
+def unseen():
+    """In the block, ops that are parts of another op are shown to nobody."""
+    if translator is None:
+        yield
+        return
+    with without_classes():
+        yield
+
+
 def begin():
     """Have ops dispatched; called for the first mode and the first class."""
     show_rules(_rule)

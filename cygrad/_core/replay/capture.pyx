@@ -11,16 +11,22 @@ from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.opdef cimport OpNode
 from cygrad._core.graph.saved_slots cimport value_in
-from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, VersionCounter, version_of
+from cygrad._core.engine.run cimport passes_begun
+from cygrad._core.graph.tensor cimport (
+    IS_INFERENCE, REQUIRES_GRAD, VIEW_DEFAULT, Tensor, VersionCounter, grad_fn_of, version_of, wrap)
 from cygrad._core.replay.program cimport (
-    AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
+    A_PART, AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, UNSEEN, Argument, External, Program, Result)
 from cygrad._core.replay.numbers cimport Numbers
 from cygrad._core.runtime.thread_state cimport thread_state
 from cygrad._core.types.dtypes cimport default_dtype
-from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, Block, Entry, Tape, Touch
+from cygrad._kernels.tape.tape cimport (
+    ARGUMENT_BLOCK, EXTERNAL_BLOCK, INNER_BLOCK, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch)
 from cygrad._kernels.tape.programs cimport Launches
 
+import numpy as np
+
 from cygrad._core.replay import numbers
+from cygrad._core.replay.histories import arrays_kept_by, further_blocks, graph_of, kept_by, leaves_of, past_of
 from cygrad._core.replay.program import Refusal, Unfit, is_plain_state
 from cygrad._kernels.cpu.base.arrays import drop_spares
 from cygrad._kernels.cpu.random.twister import take_streams
@@ -81,12 +87,17 @@ def joined_ranges(list arrays):
     return found
 
 
-def capture(call, list arguments not None, flatten):
+def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
-    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value.
+    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value. If not
+    `sees_grads`, the step looks at no `grad` but by means of a backward pass. `layouts` are those of the gradients of a
+    later backward pass, besides dense ones. `is_pass`: the step is such a pass itself.
     """
     tape = Tape()
+    cdef unsigned long long passes
+    cdef Situation now = Situation()
+    now.arguments, now.flatten, now.sees_grads, now.is_pass, now.layouts = arguments, flatten, sees_grads, is_pass, layouts
     reason = unfit_arguments(arguments) or is_plain_state()
     if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
         reason = "Python runs without its global lock"
@@ -103,6 +114,7 @@ def capture(call, list arguments not None, flatten):
         return call(), Refusal("another capture is open", None, None)
     take_streams()
     numbers.begin()
+    passes = passes_begun()
     try:
         value = call()
     finally:
@@ -110,8 +122,9 @@ def capture(call, list arguments not None, flatten):
         found = numbers.end()
     if tape.reason is not None:
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
+    now.before, now.ranges, now.lives, now.has_passed = before, ranges, found, passes_begun() != passes
     try:
-        return value, made_program(tape, arguments, flatten(value), before, ranges, found)
+        return value, made_program(tape, now, flatten(value))
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -123,8 +136,6 @@ def unfit_arguments(list arguments):
     for t in arguments:
         if type(t.array) is not cnp.ndarray or not (<object>t.array).flags.aligned:
             return "an argument is not in main memory"
-        if t.grad_fn_ is not None:
-            return "an argument has a history"
         if t.tangents is not None:
             return "an argument has a tangent"
         spans.append(span_of(t.array))
@@ -138,21 +149,36 @@ def unfit_arguments(list arguments):
 # --------------------------------------------------------------------------------------- making a program
 
 
-cdef Program made_program(Tape tape, list arguments, list leaves, dict before, list ranges, list found):
-    """A program of what a tape holds; raises Unfit. `before` holds what was seen of each tensor, by id; `ranges` are the
-    external ranges of the tape, `found` what it reads anew."""
+cdef class Situation:
+    """What is known of a call that has been noted, besides the tape."""
+    cdef list arguments, ranges, lives      # external ranges of the tape; what the step reads anew
+    cdef dict before                        # {id: Seen} of each tensor
+    cdef object flatten
+    cdef bint sees_grads, is_pass, has_passed       # whether a backward pass has run
+    cdef tuple layouts
+
+
+cdef Program made_program(Tape tape, Situation now, list leaves):
+    """A program of what a tape holds; raises Unfit."""
     cdef Program program = Program.__new__(Program)
-    cdef dict touched = touched_extents(tape)
-    cdef list slots = sorted(touched), kept = []
+    cdef dict before = now.before, touched = touched_extents(tape)
+    cdef list slots = sorted(touched), kept = [], arguments = now.arguments, ranges = now.ranges
+    cdef list outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
     cdef Py_ssize_t i, n = len(slots)
-    program.modes, program.default = thread_state().modes, default_dtype()
-    program.guards = [Argument(t) for t in arguments]
+    program.modes, program.default, program.is_pass = thread_state().modes, default_dtype(), now.is_pass
+    if now.has_passed and not now.is_pass:
+        now.sees_grads = True
+        for t in arguments:
+            if (<Tensor>t).grad_fn_ is not None:
+                raise Unfit("an argument has a history, which a backward pass of the step may reach")
+    graph = graph_of([grad_fn_of(leaves[i]) for i in outputs], arguments, before) if outputs else None
+    program.guards = [Argument(t, now.sees_grads and not now.is_pass) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
-    program.lives, program.streams = checked_lives(found, before), take_streams()
+    program.lives, program.streams = checked_lives(now.lives, before), take_streams()
     check_streams(program.lives, program.streams)
-    enter_changes(program, tape, before, ranges, touched, kept)
-    enter_results(program, tape, arguments, leaves, before, kept)
-    check_leftovers(program, leaves, before)
+    enter_changes(program, tape, now, touched, kept, set() if graph is None else set(map(id, leaves_of(graph))))
+    enter_results(program, tape, arguments, leaves, before, kept, graph is not None)
+    check_leftovers(program, leaves, before, [] if graph is None else kept_by(graph))
     program.n_ranges = n
     program.lows = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
     program.highs = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
@@ -161,12 +187,68 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
     program.first_made = <int>(len(arguments) + n)
     program.changes = [touched[index][1] for index in slots]
     program.owners = owners_of(tape, before, touched)
+    if graph is not None:
+        enter_history(program, tape, now, graph, leaves, outputs, kept)
     program.launches = Launches(tape, kept, slots)
     program.choose_handed()
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
     return program
+
+
+cdef bint is_new_output(Tensor t, dict before) except -1:
+    return id(t) not in before and grad_fn_of(t) is not None
+
+
+cdef int enter_history(Program program, Tape tape, Situation now, graph, list leaves, list outputs, list kept) except -1:
+    """Have the backward pass of results captured, and enter the memory that it reads as further results."""
+    cdef list blocks = [], places = []
+    cdef Block block
+    cdef Result r
+    if program.grads:
+        raise Unfit("it changes gradients, and returns a result with a history")
+    for array in arrays_kept_by(graph, leaves):
+        low, high = span_of(array)
+        block = tape.block_at(low, high) if low < high else None
+        if block is not None and block.kind == INNER_BLOCK and block not in blocks:
+            blocks.append(block)
+    for block in blocks:
+        places.append(None)
+        for i in outputs:
+            r = program.results[i]
+            if r.kind == MADE and r.index >= 0 and kept[r.index] is block and program.sizes[r.index] == 0:
+                places[len(places) - 1] = i
+    program.history = past_of(program, graph, now.arguments, leaves, outputs, blocks, places, capture, now.layouts,
+                              now.flatten)
+    for block in further_blocks(program.history, len(now.arguments), blocks):
+        r = Result(MADE, len(kept))
+        r.describe(wrap(np.empty(block.high - block.low, np.uint8)))
+        if block in kept:
+            r.index = kept.index(block)
+            program.sizes[r.index] = block.high - block.low
+        else:
+            kept.append(block)
+            program.sizes.append(0)
+        program.results.append(r)
+    program.history.keeps_former = reads_changes(tape, kept)
+    return 0
+
+
+cdef bint reads_changes(Tape tape, list kept) except -1:
+    """Whether what the step changes outside of it may decide what it returns: then the function, called once more, would not
+    return the same."""
+    cdef Entry entry
+    cdef Touch touch
+    cdef set after = set()
+    for entry in tape.entries:
+        for touch in entry.touches:
+            if touch.block is not None and touch.mode & READS and (
+                    touch.block in after or touch.block.kind == EXTERNAL_BLOCK and touch.block.is_changed):
+                after.update([t.block for t in entry.touches
+                              if t.mode & (WRITES | SCATTERS) and t.block is not None and t.block.kind == INNER_BLOCK])
+                break
+    return not after.isdisjoint(kept)
 
 
 cdef list checked_lives(list found, dict before):
@@ -226,15 +308,16 @@ cdef bint meets(set extents, uintptr_t low, uintptr_t high) except -1:
     return False
 
 
-cdef int enter_changes(Program program, Tape tape, dict before, list ranges, dict touched, list kept) except -1:
-    """Enter the tensors outside of the step that it uses, and how it changed them."""
+cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, list kept, set ends) except -1:
+    """Enter the tensors outside of the step that it uses, and how it changed them. `ends` are those at which the graph of
+    its results ends."""
     cdef Seen seen
     cdef Tensor t
     cdef Block block
     cdef External e
     cdef dict counters = {}
     cdef uintptr_t low, high
-    for seen in before.values():
+    for seen in now.before.values():
         t = seen.tensor
         if t.array is not seen.array:
             raise Unfit("a tensor outside of the step gets other memory")
@@ -242,7 +325,7 @@ cdef int enter_changes(Program program, Tape tape, dict before, list ranges, dic
             raise Unfit("a tensor outside of the step gets a history, or requires grad from now on, or no more")
         if seen.counter is not None and t.counter is not seen.counter:
             raise Unfit("a tensor outside of the step gets another version counter")
-        is_used = t.grad_ is not seen.grad
+        is_used = t.grad_ is not seen.grad or id(t) in ends
         block = None
         if type(t.array) is cnp.ndarray and cnp.PyArray_SIZE(<cnp.ndarray>t.array):
             low, high = span_of(t.array)
@@ -262,17 +345,20 @@ cdef int enter_changes(Program program, Tape tape, dict before, list ranges, dic
             raise Unfit("a tensor outside of the step has a history")
         if type(t.array) is not cnp.ndarray:
             raise Unfit("a tensor outside of the step is not in main memory")
-        if t.accumulator is not None and t.accumulator.hooks is not None:
-            raise Unfit("a tensor outside of the step has hooks")
         e = External.__new__(External)
+        e.is_of_pass, e.may_have_hooks = now.is_pass, now.is_pass or not now.sees_grads
+        if t.accumulator is not None and t.accumulator.hooks is not None and not e.may_have_hooks:
+            raise Unfit("a tensor outside of the step has hooks")
         e.tensor, e.array, e.data, e.flags = t, t.array, cnp.PyArray_BYTES(<cnp.ndarray>t.array), t.flags
         e.grad = None
         e.before = NONE if seen.grad is None else KEPT if seen.grad is t.grad_ else REPLACED
+        if t.grad_ is seen.grad and (now.is_pass or not now.sees_grads):
+            e.before = UNSEEN
         if e.before == KEPT:
             e.grad = seen.grad
         program.outside.append(e)
         if t.grad_ is not seen.grad:
-            enter_gradient(program, tape, e, seen.grad, before, touched, kept)
+            enter_gradient(program, tape, e, seen.grad, now.before, touched, kept)
     program.counts.extend(counters.values())
     return 0
 
@@ -305,7 +391,7 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     """Give a new tensor a slot of fresh memory."""
     cdef Block block = None
     cdef cnp.ndarray array
-    if type(t) is not Tensor or t.view is not None:
+    if type(t) is not Tensor or t.view is not None and t.view.creation_meta != VIEW_DEFAULT and not program.is_pass:
         raise Unfit("a view, or a tensor of a subclass, is returned")
     if type(t.array) is not cnp.ndarray or t.grad_ is not None or t.tangents is not None or t.attributes:
         raise Unfit("a tensor of an unusual kind is returned")
@@ -321,6 +407,8 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     if not tape.is_written(block, low - block.low, high - block.low):
         raise Unfit("a tensor that no noted loop has computed is returned")
     r.offset = cnp.PyArray_BYTES(array) - <char*>block.low
+    if t.view is not None and block in kept and not program.is_pass:
+        raise Unfit("two results share memory, one of which is a view")
     if block in kept:
         r.index = kept.index(block)
         program.sizes[r.index] = block.high - block.low
@@ -333,7 +421,8 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     return 0
 
 
-cdef int enter_results(Program program, Tape tape, list arguments, list leaves, dict before, list kept) except -1:
+cdef int enter_results(Program program, Tape tape, list arguments, list leaves, dict before, list kept,
+                       bint has_history) except -1:
     cdef Tensor t
     cdef Result r
     cdef dict at = {}
@@ -341,6 +430,8 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
     cdef dict outside = {id((<External>e).tensor): i for i, e in enumerate(program.outside)}
     cdef dict grads = {id((<External>e).tensor.grad_): i for i, (e, made) in enumerate(program.grads) if made is not None}
     for i, t in enumerate(leaves):
+        if t.view is not None and id(t.view.base) in at and not program.is_pass:
+            raise Unfit("a tensor and a view of it are returned")
         if id(t) in at:
             r = Result(SAME, at[id(t)])
         elif id(t) in places:
@@ -351,16 +442,39 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
             raise Unfit("a tensor that the step does not use is returned")
         elif id(t) in grads:
             raise Unfit("a new gradient is returned")
+        elif program.is_pass and enter_part(program, tape, arguments, t):
+            at[id(t)] = i
+            continue
         else:
             r = Result(MADE, 0)
             if t.flags & REQUIRES_GRAD and t.grad_fn_ is None:
                 raise Unfit("a new leaf is returned")
-            if t.grad_fn_ is not None:
+            if t.grad_fn_ is not None and not has_history:
                 check_graph(t.grad_fn_)
             enter_memory(program, tape, r, t, kept)
+            if has_history:
+                r.grad_fn = None
         at[id(t)] = i
         program.results.append(r)
     return 0
+
+
+cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) except -1:
+    """Enter a result of a backward pass that is a part of an argument, as expanded gradients are; return whether it is one."""
+    cdef Block block
+    cdef Result r
+    if type(t) is not Tensor or type(t.array) is not cnp.ndarray or not cnp.PyArray_SIZE(<cnp.ndarray>t.array):
+        return False
+    low, high = span_of(t.array)
+    block = tape.block_at(low, high)
+    if block is None or block.kind != ARGUMENT_BLOCK or t.grad_fn_ is not None:
+        return False
+    r = Result(A_PART, block.index)
+    r.describe(t)
+    argument = (<Tensor>arguments[r.index]).array
+    r.offset = cnp.PyArray_BYTES(<cnp.ndarray>t.array) - cnp.PyArray_BYTES(<cnp.ndarray>argument)
+    program.results.append(r)
+    return True
 
 
 cdef int check_graph(Node root) except -1:
@@ -401,9 +515,10 @@ cdef bint holds_values(object value) except -1:
     return True
 
 
-cdef int check_leftovers(Program program, list leaves, dict before) except -1:
-    """Raise if a new tensor lives on that is neither a result nor a gradient."""
-    known = {id(t) for t in leaves}
+cdef int check_leftovers(Program program, list leaves, dict before, list more) except -1:
+    """Raise if a new tensor lives on that is neither a result nor a gradient, nor one of `more`."""
+    known = {id(t) for t in (*leaves, *more)}
+    known.update([id((<Tensor>t).view.base) for t in (*leaves, *more) if (<Tensor>t).view is not None])
     for t in leaves:
         add_arguments((<Tensor>t).grad_fn_, known)
     known.update([id((<External>e).tensor.grad_) for e, _ in program.grads])

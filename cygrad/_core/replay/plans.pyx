@@ -73,6 +73,8 @@ cdef class Plan:
     cdef readonly Guard guard
     cdef readonly object program, key
     cdef object shape, replay, unfit
+    cdef bint has_history
+    cdef object __weakref__
     cdef public Py_ssize_t replays, failures, since_check
     cdef public str missed
     cdef readonly bint is_slower            # than the call as it is written (Note [Trials])
@@ -81,8 +83,8 @@ cdef class Plan:
 
     def __init__(self, key, Signature signature not None, Guard guard not None, program, shape, unfit):
         self.key, self.signature, self.guard, self.program, self.shape = key, signature, guard, program, shape
-        self.replay, self.unfit = program.replay, unfit
-        if isinstance(program, Program) and (<Program>program).launches.count <= FEW_STEPS and (
+        self.replay, self.unfit, self.has_history = program.replay, unfit, program.history is not None
+        if not self.has_history and isinstance(program, Program) and (<Program>program).launches.count <= FEW_STEPS and (
                 (<Program>program).launches.work <= SMALL_WORK):
             self.trials = 2 * TRIALS
         self.least = self.least_written = 1 << 62
@@ -95,8 +97,11 @@ cdef class Plan:
             args = tuple(self.signature.match(args, kwargs) or ())
             if len(args) != len(guards):
                 return False
+        if not (<Program>self.program).is_plain():
+            return False
         for i in range(PyList_GET_SIZE(guards)):
-            if (<Argument>PyList_GET_ITEM(guards, i)).misfit(<object>PyTuple_GET_ITEM(args, i)) != NULL:
+            if <object>PyList_GET_ITEM(guards, i) is not None and (<Argument>PyList_GET_ITEM(guards, i)).misfit(
+                    <object>PyTuple_GET_ITEM(args, i)) != NULL:
                 return False
         return True
 
@@ -145,7 +150,7 @@ cdef class Plans:
                 continue
             if plan.trials and plan.replays >= TRIED_AFTER and not self.every:
                 return self.tried(plan, args, kwargs)
-            found = plan.replay(given)
+            found = plan.replay(given, (args, kwargs)) if plan.has_history else plan.replay(given)
             if found is plan.unfit:
                 plan.failures += 1
                 plan.missed = "program"

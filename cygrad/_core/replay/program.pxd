@@ -11,12 +11,14 @@ cdef enum:                      # External.before: how `grad` must be found
     NONE
     KEPT                        # the very tensor
     REPLACED                    # any tensor, which the step does not read
+    UNSEEN                      # any tensor, or None: the step neither reads nor changes it
 
 cdef enum:                      # Result.kind
     MADE                        # a fresh tensor; `index` is its slot, counted from the first of these
     AN_ARGUMENT
     AN_EXTERNAL
     SAME                        # as an earlier result
+    A_PART                      # of an argument: on its memory
 
 cdef enum:
     MAXDIMS = 64
@@ -31,7 +33,8 @@ cdef class Argument:            # what an argument must be like
     cdef Py_ssize_t high
     cdef unsigned int flags
     cdef bint is_view
-    cdef bint has_grad
+    cdef int before             # NONE, KEPT (some tensor) or UNSEEN
+    cdef bint has_history
     cdef const char* misfit(self, object value) noexcept
 
 cdef class External:            # a tensor outside of the step, and what it must be like
@@ -41,6 +44,8 @@ cdef class External:            # a tensor outside of the step, and what it must
     cdef unsigned int flags
     cdef int before
     cdef Tensor grad
+    cdef bint may_have_hooks
+    cdef bint is_of_pass        # read by a backward pass, which does not ask whether it requires grad
     cdef const char* misfit(self) noexcept
 
 cdef class Result:              # a tensor that the step returns, or a new gradient
@@ -60,11 +65,20 @@ cdef class Result:              # a tensor that the step returns, or a new gradi
     cdef int describe(self, Tensor t) except -1
     cdef Tensor tensor(self, cnp.ndarray memory)
     cdef Tensor around(self, object array)
+    cdef cnp.ndarray array(self, cnp.ndarray memory, Py_ssize_t offset)
     cdef bint fits(self, Tensor t) except -1
+
+cdef class History:             # of results whose backward pass comes later; its methods are in histories.pyx
+    cdef readonly Py_ssize_t n_results      # further results of the program are memory for the backward pass
+    cdef public bint keeps_former           # whether a run keeps the bytes of what it changes, as they were before
+    cdef list attached(self, list found, list arguments, tuple call, tuple states)
+    cdef str difference(self, list leaves, list found, list arguments)
 
 cdef class Program:
     cdef Launches launches
-    cdef list guards            # an Argument for each argument
+    cdef readonly History history           # None if results have none, or one that has been used up
+    cdef readonly bint is_pass              # whether this is the backward pass of a history: arguments are only read
+    cdef list guards            # an Argument for each argument, or None for one that is not used
     cdef list outside           # of External
     cdef list results           # of Result
     cdef list grads             # (External, Result, or None to clear it)
@@ -84,11 +98,15 @@ cdef class Program:
     cdef bint is_running
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept
-    cdef list run(self, list arguments)
     cdef int choose_handed(self) except -1
+    cdef list run(self, list arguments, tuple call)
+    cdef bint is_plain(self) noexcept
+    cdef Tensor part_of(self, Result r, Tensor argument)
     cdef Tensor made_tensor(self, Result r, list shared)
     cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef list changed(self)
+    cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
     cdef str names_of(self, Py_ssize_t i)

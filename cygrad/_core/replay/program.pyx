@@ -9,7 +9,8 @@ The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds wh
                 flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add
                 to it), or any (the step replaces it without reading it)
     results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
-                used up by the step's own backward pass gets that graph's node, as its eager twin has one
+                used up by the step's own backward pass gets that graph's node, as its eager twin has one; results whose
+                backward pass comes later get one new node together (histories.pyx)
     lives       numbers that optimizers keep in dictionaries are read again before each run, random numbers are drawn from
                 the stream that an eager step would draw from (numbers.pyx)
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
@@ -26,7 +27,8 @@ from weakref import getweakrefcount
 cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Free
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcmp, memcpy
 
@@ -37,7 +39,7 @@ from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.opdef cimport asks_nobody
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
 from cygrad._core.replay.numbers cimport Live, Numbers
-from cygrad._core.runtime.thread_state cimport FORWARD, ThreadState, thread_state
+from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
 from cygrad._kernels.tape.tape cimport Entry
@@ -46,6 +48,11 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*) noexcept
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(
+        PyTypeObject*, cnp.PyArray_Descr*, int, cnp.npy_intp*, cnp.npy_intp*, void*, int, PyObject*)
+    PyTypeObject PyArray_Type
 
 
 class _Miss:
@@ -112,10 +119,12 @@ def is_plain_state():
     return None
 
 
-cdef bint is_plain_now(unsigned int modes) noexcept:
+cdef bint is_plain_now(unsigned int modes, bint is_pass) noexcept:
     cdef ThreadState* state = thread_state()
-    return (state.modes == modes and state.observers == NULL and state.watch == 0 and state.on_save == NULL
-            and state.on_write == NULL and state.run == NULL and not is_looking_for_anomalies() and asks_nobody())
+    cdef unsigned int ignored = NO_GRAD if is_pass else 0
+    return (state.modes | ignored == modes | ignored and state.observers == NULL and state.watch == 0
+            and (state.on_save == NULL and state.run == NULL or is_pass) and state.on_write == NULL
+            and not is_looking_for_anomalies() and asks_nobody())
 
 
 # ------------------------------------------------------------------------------------------------- parts
@@ -123,7 +132,7 @@ cdef bint is_plain_now(unsigned int modes) noexcept:
 @cython.final
 cdef class Argument:
 
-    def __init__(self, Tensor t not None):
+    def __init__(self, Tensor t not None, bint sees_grads):
         cdef cnp.ndarray a = t.array
         cdef int i
         self.cls = type(t)
@@ -137,7 +146,8 @@ cdef class Argument:
         self.high += cnp.PyArray_ITEMSIZE(a)
         if cnp.PyArray_SIZE(a) == 0:
             self.low = self.high = 0
-        self.flags, self.is_view, self.has_grad = t.flags, t.view is not None, t.grad_ is not None
+        self.flags, self.is_view, self.has_history = t.flags, t.view is not None, t.grad_fn_ is not None
+        self.before = UNSEEN if not sees_grads else NONE if t.grad_ is None else KEPT
 
     cdef const char* misfit(self, object value) noexcept:
         """Why a tensor does not fit, or NULL."""
@@ -159,13 +169,14 @@ cdef class Argument:
                 return "an argument has another shape"
             if cnp.PyArray_STRIDES(a)[i] != self.steps[i]:
                 return "an argument has other strides"
-        if t.flags != self.flags or t.grad_fn_ is not None:
-            return "an argument requires grad, or does no more"
-        if (t.view is not None) != self.is_view or t.view is not None and t.view.base.flags & REQUIRES_GRAD:
+        if t.flags != self.flags or (t.grad_fn_ is not None) != self.has_history:
+            return "an argument requires grad, or does no more, or has a history"
+        if (t.view is not None) != self.is_view or t.view is not None and not self.has_history and (
+                t.view.base.flags & REQUIRES_GRAD):
             return "an argument is a view, or is none any more"
-        if (t.grad_ is not None) != self.has_grad or t.tangents is not None:
+        if self.before != UNSEEN and (t.grad_ is not None) != (self.before == KEPT) or t.tangents is not None:
             return "an argument has a grad, or has none any more"
-        if t.accumulator is not None and t.accumulator.hooks is not None:
+        if t.accumulator is not None and t.accumulator.hooks is not None and self.before != UNSEEN:
             return "an argument has hooks"
         return NULL
 
@@ -177,9 +188,9 @@ cdef class External:
         cdef Tensor t = self.tensor
         if t.array is not self.array or cnp.PyArray_BYTES(<cnp.ndarray>self.array) != self.data:
             return "a tensor outside of the step has other memory"
-        if t.flags != self.flags or t.grad_fn_ is not None or t.tangents is not None:
+        if t.flags != self.flags and not self.is_of_pass or t.grad_fn_ is not None or t.tangents is not None:
             return "a tensor outside of the step requires grad, or does no more, or has a history"
-        if t.accumulator is not None and t.accumulator.hooks is not None:
+        if t.accumulator is not None and t.accumulator.hooks is not None and not self.may_have_hooks:
             return "a tensor outside of the step has hooks"
         if self.before == NONE and t.grad_ is not None or self.before == KEPT and t.grad_ is not self.grad or (
                 self.before == REPLACED and t.grad_ is None):
@@ -212,9 +223,7 @@ cdef class Result:
     cdef Tensor tensor(self, cnp.ndarray memory):
         """A tensor on a part of `memory`, or, for None, on memory of its own."""
         if memory is not None:
-            return self.around(np.ndarray(
-                tuple([self.dims[i] for i in range(self.ndim)]), cnp.PyArray_DescrFromType(self.typenum), memory,
-                self.offset, tuple([self.steps[i] for i in range(self.ndim)])))
+            return self.around(self.array(memory, self.offset))
         if self.is_row_major:
             return self.around(empty(self.ndim, self.dims, self.typenum))
         return self.around(empty_strided(self.ndim, self.dims, self.steps, self.typenum))
@@ -229,6 +238,16 @@ cdef class Result:
         if self.origin[0]:
             t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti = self.origin
         return t
+
+    cdef cnp.ndarray array(self, cnp.ndarray memory, Py_ssize_t offset):
+        """An array on a part of `memory`."""
+        cdef object dtype = cnp.PyArray_DescrFromType(self.typenum)
+        cdef cnp.ndarray found
+        Py_INCREF(dtype)                    # PyArray_NewFromDescr steals a reference
+        found = PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>dtype, self.ndim, self.dims, self.steps,
+                                     cnp.PyArray_BYTES(memory) + offset, cnp.NPY_ARRAY_WRITEABLE, NULL)
+        cnp.set_array_base(found, memory)
+        return found
 
     cdef bint fits(self, Tensor t) except -1:
         """Whether a gradient's tensor and memory may be used again: nothing refers to them but the `grad` field."""
@@ -251,6 +270,19 @@ cdef class Result:
 
 
 # ----------------------------------------------------------------------------------------------- programs
+
+
+cdef class History:
+
+    cdef list attached(self, list found, list arguments, tuple call, tuple states):
+        """The results of a run, with their history. `states`: where random numbers stood before the run, or None, and copies
+        of the ranges that it has changed, or None."""
+        return found
+
+    cdef str difference(self, list leaves, list found, list arguments):
+        """How the backward pass of an eager step's results differs from what is replayed, or None. `found` are the tensors
+        of a run of the program."""
+        return None
 
 
 @cython.final
@@ -285,6 +317,9 @@ cdef class Program:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
         texts += [f"reads anew: {n}" for n in dict.fromkeys(map(str, self.lives))]
+        if self.history is not None:
+            texts += [f"makes a node, which replays a backward pass of {len(p.entries)} entries"
+                      for p in self.history.programs]
         return texts
 
     @property
@@ -296,8 +331,11 @@ cdef class Program:
         """The guard that failed in the last replay, or None."""
         return self.missed
 
-    def replay(self, list arguments not None):
-        """Do the step, and return its tensors; or MISS, with nothing done."""
+    def replay(self, list arguments not None, tuple call=None):
+        """Do the step, and return its tensors; or MISS, with nothing done.
+
+        `call` are the arguments of the function, positional and by keyword, which a history keeps.
+        """
         cdef const char* reason
         if self.is_running:
             self.missed = "another thread replays this program"
@@ -308,7 +346,7 @@ cdef class Program:
             if reason != NULL:
                 self.missed = reason.decode()
                 return _miss
-            found = self.run(arguments)
+            found = self.run(arguments, call)
             return _miss if found is None else found
         finally:
             self.is_running = False
@@ -320,7 +358,7 @@ cdef class Program:
         cdef Argument a, b
         cdef char* base
         cdef char* other
-        if not is_plain_now(self.modes):
+        if not self.is_plain():
             return "grad mode or another mode differs"
         if default_dtype() is not self.default:
             return "the default dtype differs"
@@ -331,10 +369,14 @@ cdef class Program:
             if reason != NULL:
                 return reason
         for i in range(n):
+            if self.guards[i] is None:
+                continue
             a = <Argument>self.guards[i]
             reason = a.misfit(arguments[i])
             if reason != NULL:
                 return reason
+            if self.is_pass:
+                continue
             base = data_of(arguments[i])
             for k in range(i):
                 b = <Argument>self.guards[k]
@@ -345,7 +387,8 @@ cdef class Program:
                 if base + a.low < <char*>self.highs[k] and <char*>self.lows[k] < base + a.high:
                     return "an argument shares memory with a tensor that the step uses"
         for i in range(n):
-            self.launches.set_base(<int>i, data_of(arguments[i]) + (<Argument>self.guards[i]).low)
+            if self.guards[i] is not None:
+                self.launches.set_base(<int>i, data_of(arguments[i]) + (<Argument>self.guards[i]).low)
         for i in range(len(self.lives)):
             if not (<Live>self.lives[i]).refresh():
                 return "a number that decides what is done was changed, or what random numbers are drawn from"
@@ -353,11 +396,15 @@ cdef class Program:
             return "a value is out of bounds"
         return NULL
 
-    cdef list run(self, list arguments):
+    cdef bint is_plain(self) noexcept:
+        """Whether the modes of the thread are those of the captured step."""
+        return is_plain_now(self.modes, self.is_pass)
+
+    cdef list run(self, list arguments, tuple call):
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
         cdef Result r
         cdef External e
-        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None
+        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None, former = None
         cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
@@ -371,10 +418,14 @@ cdef class Program:
                 found.append(arguments[r.index])
             elif r.kind == AN_EXTERNAL:
                 found.append((<External>self.outside[r.index]).tensor)
+            elif r.kind == A_PART:
+                found.append(self.part_of(r, arguments[r.index]))
             else:
                 found.append(found[r.index])
-        if self.launches.may_fail() and self.lives:
+        if self.lives and (self.launches.may_fail() or self.history is not None):
             states = [(<Live>each).saved() for each in self.lives]
+        if self.history is not None and self.history.keeps_former:
+            former = self.changed()
         failure = "was interrupted"
         try:
             failure = self.launches.run()
@@ -396,7 +447,13 @@ cdef class Program:
             e = <External>(<tuple>self.grads[i])[0]
             if e.tensor.grad_ is not grads[i]:
                 set_grad(e.tensor, grads[i])
-        return found
+        return found if self.history is None else self.history.attached(found, arguments, call, (states, former))
+
+    cdef Tensor part_of(self, Result r, Tensor argument):
+        """A tensor on the memory of an argument."""
+        cdef Tensor t = wrap(r.array(<cnp.ndarray>argument.array, r.offset))
+        t.flags = r.flags
+        return t
 
     cdef int choose_handed(self) except -1:
         """Find the tensors whose arrays calls return."""
@@ -454,7 +511,7 @@ cdef class Program:
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"
-        cdef list shadows = [], shared = [None] * len(self.sizes), twins, grads
+        cdef list shadows = [], shared = [None] * len(self.sizes), twins, grads, leaves
         cdef Py_ssize_t i
         cdef Result r
         twins = [self.made_tensor(r, shared) if r.kind == MADE else None for r in self.results]
@@ -477,7 +534,41 @@ cdef class Program:
         value = call()
         if failure is not None:
             return value, failure
-        return value, self.compared(flatten(value), arguments, twins, grads, shadows)
+        leaves = flatten(value)
+        found = self.compared(leaves, arguments, twins, grads, shadows)
+        if found is None and self.history is not None:
+            found = self.history.difference(leaves, twins, arguments)
+        return value, found
+
+    cdef list changed(self):
+        """Copies of the external ranges that the step changes, and None for each other one."""
+        return [self.shadow(i) if self.changes[i] else None for i in range(self.n_ranges)]
+
+    cdef int put_back(self, list copies) except -1:
+        """Let external ranges have the bytes of copies."""
+        cdef Py_ssize_t i
+        for i in range(self.n_ranges):
+            if copies[i] is not None:
+                memcpy(<void*>self.lows[i], cnp.PyArray_DATA(<cnp.ndarray>copies[i]), self.highs[i] - self.lows[i])
+        return 0
+
+    def without_effects(self, call, list former):
+        """Do `call()`, a call of the step as it is written, and undo what it changes of tensors outside of it. `former` are
+        copies of what the step changes, as it was before the call that is repeated; None if that does not matter."""
+        cdef VersionCounter counter
+        cdef tuple change
+        cdef list shadows = self.changed(), versions = []
+        for change in self.counts:
+            counter = <VersionCounter>change[0]
+            versions.append((counter, counter.version, counter.op_name, counter.code, counter.lasti))
+        try:
+            if former is not None:
+                self.put_back(former)
+            return call()
+        finally:
+            self.put_back(shadows)
+            for counter, version, op_name, code, lasti in versions:
+                counter.version, counter.op_name, counter.code, counter.lasti = version, op_name, code, lasti
 
     cdef cnp.ndarray shadow(self, Py_ssize_t i):
         """A copy of an external range, aligned like it."""
@@ -495,7 +586,7 @@ cdef class Program:
         cdef Result r
         cdef Tensor t, twin
         cdef External e
-        if len(leaves) != len(self.results):
+        if len(leaves) != (len(self.results) if self.history is None else self.history.n_results):
             return "it returns another number of tensors"
         for i in range(len(leaves)):
             r, t = self.results[i], leaves[i]
@@ -503,6 +594,10 @@ cdef class Program:
                 twin = twins[i]
                 if t.flags != twin.flags or type(t) is not Tensor or not are_equal(t.array, twin.array):
                     return f"result {i} differs"
+            elif r.kind == A_PART:
+                twin = self.part_of(r, arguments[r.index])
+                if data_of(t) != data_of(twin) or not are_equal(t.array, twin.array):
+                    return f"result {i} is another part of an argument"
             elif t is not (arguments[r.index] if r.kind == AN_ARGUMENT else
                            (<External>self.outside[r.index]).tensor if r.kind == AN_EXTERNAL else leaves[r.index]):
                 return f"result {i} is another tensor"

@@ -238,7 +238,12 @@ def nelement(self):
 
 @shown
 def ndimension(self):
-    """Return the number of dimensions."""
+    """Return the number of dimensions.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).ndimension()
+    2
+    """
     return self.ndim
 
 

@@ -73,22 +73,41 @@ def _arrived(file, size, shape, dtype, place, strides):
     return np.ndarray(shape, dtype, _mapped(os.dup(file), size), place, strides)
 
 
+class _Bits:
+    """Stands for an array of a dtype that NumPy lacks, whose elements NumPy would not let travel out of band."""
+
+    def __init__(self, array):
+        self.how = array.view(f"u{array.itemsize}"), array.dtype
+
+    def __reduce__(self):
+        return _of_bits, self.how
+
+
+def _of_bits(bits, dtype):
+    return bits.view(dtype)
+
+
 def to_send(array):
     """Return what to pickle for an array: itself, or a handle for shared memory sent to a process being spawned."""
+    return _shared_handle(array) or (_Bits(array) if array.dtype.isbuiltin == 2 else array)
+
+
+def _shared_handle(array):
+    """The handle of an array in shared memory, if a process is being spawned; else None."""
     contexts = sys.modules.get("multiprocessing.context")
     starting = None if contexts is None else contexts.get_spawning_popen()
     if starting is None:
-        return array
+        return None
     owner = _owner(array)
     if not isinstance(owner, shared_class()):
-        return array
+        return None
     files = getattr(starting, "_fds", None)
     if owner.file is None or files is None or starting.method != "spawn":
         warn(
             "a tensor in shared memory is copied for a new process, which then changes only its copy: use the start "
             "method 'fork', or 'spawn' on Linux with enough file descriptors (`ulimit -n`)"
         )
-        return array
+        return None
     if owner.file not in files:
         starting.duplicate_for_child(owner.file)
     return Handed(array, owner)

@@ -19,6 +19,13 @@ def register_hook(Tensor self not None, hook):
     """Call `hook(grad)` when the gradient of this tensor is computed; it may return a replacement.
 
     Returns a handle with `remove()`. Raises RuntimeError if the tensor does not require grad.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
     """
     cdef Node node
     if not requires_grad(self):
@@ -57,7 +64,18 @@ def retains_grad(Tensor self not None):
 
 
 def retain_grad(Tensor self not None):
-    """Store the gradient of this non-leaf in its `grad`. Raises RuntimeError without requires_grad."""
+    """Store the gradient of this non-leaf in its `grad` during `backward`; a leaf does that anyway.
+
+    Raises RuntimeError if the tensor does not require grad.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> h = x * 3
+    >>> h.retain_grad()
+    >>> (h * h).sum().backward()
+    >>> h.grad
+    tensor([ 6., 12.])
+    """
     if not requires_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if grad_fn_of(self) is None or self.flags & RETAINS_GRAD:
@@ -86,6 +104,10 @@ def requires_grad_(Tensor self not None, requires_grad=True):
     """Set `requires_grad` of this leaf, and return the leaf.
 
     Raises RuntimeError for a non-leaf and for dtypes without gradients.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).requires_grad_()
+    tensor([1., 1.], requires_grad=True)
     """
     if type(requires_grad) is not bool:
         raise messages.wrong_type("requires_grad_", "requires_grad", 1, "bool", requires_grad)

@@ -4,7 +4,7 @@ from _thread import _local
 
 import numpy as np
 
-from cygrad._core.errors.messages import no_such_call, wrong_type
+from cygrad._core.errors import messages
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import META, cupy, current_device
 from cygrad._library import later
@@ -45,13 +45,13 @@ class device:
         if isinstance(type, device):
             type, index = type.type, type.index
         if not isinstance(type, (str, int, np.integer)) or isinstance(type, bool):
-            raise no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
+            raise messages.no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
         if isinstance(type, np.integer):
             type = int(type)
         if isinstance(index, np.integer):
             index = int(index)
         if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-            raise wrong_type("device", "index", 2, "int", index)
+            raise messages.wrong_type("device", "index", 2, "int", index)
         if type == "":
             raise RuntimeError("Device string must not be empty")
         if isinstance(type, int):

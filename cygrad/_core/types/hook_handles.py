@@ -1,7 +1,5 @@
 """Dictionaries of hooks, handles that remove hooks, and checks of hook results."""
 
-from __future__ import annotations
-
 import itertools
 import weakref
 from typing import Any, Self

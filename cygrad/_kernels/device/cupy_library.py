@@ -156,6 +156,11 @@ def is_array(value):
     return isinstance(value, _classes)
 
 
+def gpu_class():
+    """Return the class of GPU arrays, or None before there are any."""
+    return _found and _found.ndarray
+
+
 def is_meta(value):
     """Whether `value` is a meta array."""
     return _meta is not None and isinstance(value, _meta.ndarray)

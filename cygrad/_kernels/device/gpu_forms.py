@@ -37,11 +37,13 @@ from cygrad._kernels.device.errors import broadcast_failure
 from cygrad._kernels.device.launch import given_here
 from cygrad._library import later
 
+basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for arrays on GPUs and for meta arrays
 loops = later("cygrad._kernels.gpu.elementwise.fused_loops")  # needed only for GPU arrays
 ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
 meta = later("cygrad._kernels.meta.running")  # needed only for meta arrays
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
+_SINGLE = np.dtype(np.float32)
 _forms: dict = {}
 around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
 
@@ -207,6 +209,8 @@ def _find(kernel):
     module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # `module` if compiled
     if module.startswith("numpy"):
         return getattr(cupy(), name)
+    if module.startswith(_GPU):
+        return partial(kernel)  # a form itself, which takes half precision as it is
     if module.startswith(_CPU):
         place = _GPU + module.removeprefix(_CPU)
         try:
@@ -240,14 +244,14 @@ def _in_float32(form, *args, **kwargs):
     half = next((a.dtype for a in args if is_array(a) and name_of(a.dtype) in ("float16", "bfloat16")), None)
     if half is None:
         return form(*args, **kwargs)
-    found = form(*(a.astype(np.float32) if is_array(a) and a.dtype == half else a for a in args), **kwargs)
+    found = form(*(basics.cast(a, _SINGLE) if is_array(a) and a.dtype == half else a for a in args), **kwargs)
     if isinstance(found, tuple):
         return tuple(_narrow(part, half) for part in found)
     return _narrow(found, half)
 
 
 def _narrow(a, dtype):
-    return a.astype(dtype) if is_array(a) and a.dtype == np.float32 else a
+    return basics.cast(a, dtype) if is_array(a) and a.dtype == _SINGLE else a
 
 
 def view(a, shape, strides, offset):

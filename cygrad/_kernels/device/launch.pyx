@@ -7,7 +7,7 @@ lacks these functions or has other signatures, as the stand-in for tests does, w
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, intptr_t, uint64_t
-from numpy cimport dtype as Dtype, ndarray as Array
+from numpy cimport PyArray_DATA, dtype as Dtype, ndarray as Array
 
 from importlib import import_module
 
@@ -134,18 +134,15 @@ cdef class Kernel:
         """Launch it on a grid, with `shared` bytes of shared memory per block."""
         cdef unsigned int sizes[6]
         cdef int64_t slots[MOST]
+        cdef void* places[MOST]
         fill(sizes, blocks)
         fill(sizes + 3, threads)
-        if launch_kernel == NULL or len(args) > MOST or not pack(args, slots):
+        if launch_kernel == NULL or len(args) > MOST or not pack(args, slots, places):
             self.raw((sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), args, shared_mem=shared)
         else:
-            self.launch(sizes, shared, slots, <int>len(args))
+            self.launch(sizes, shared, places)
 
-    cdef int launch(self, unsigned int* sizes, unsigned int shared, int64_t* slots, int count) except -1:
-        cdef void* places[MOST]
-        cdef int i
-        for i in range(count):
-            places[i] = &slots[i]
+    cdef int launch(self, unsigned int* sizes, unsigned int shared, void** places) except -1:
         if not self.handle:
             self.handle = self.raw.kernel.ptr
         ensure_context()
@@ -164,13 +161,17 @@ cdef int fill(unsigned int* sizes, tuple given) except -1:
     return 0
 
 
-cdef bint pack(tuple args, int64_t* slots) except -1:
-    """Pack arguments into slots of 8 bytes as the kernel expects them; False for an unsupported argument type."""
+cdef bint pack(tuple args, int64_t* slots, void** places) except -1:
+    """Find the places of the arguments as the kernel expects them; False for an unsupported argument type.
+
+    Structs, given as NumPy arrays of one element, are read where they are; all others from slots of 8 bytes.
+    """
     cdef Py_ssize_t i
     cdef type kind
     for i in range(len(args)):
         arg = args[i]
         kind = type(arg)
+        places[i] = &slots[i]
         if kind is ndarray:
             slots[i] = arg.data.ptr
         elif kind is float:
@@ -179,6 +180,8 @@ cdef bint pack(tuple args, int64_t* slots) except -1:
             slots[i] = <int64_t>bits_of_number(arg)
         elif arg is None:
             slots[i] = 0
+        elif kind is Array and (<Array>arg).size == 1 and (<Dtype>(<Array>arg).dtype).kind == c"V":
+            places[i] = PyArray_DATA(<Array>arg)
         else:
             return False
     return True
@@ -211,6 +214,7 @@ cdef class Launches:
         cdef int kinds[MOST_OPERANDS]
         cdef int64_t rows[MOST_OPERANDS]
         cdef int64_t slots[MOST]
+        cdef void* places[MOST]
         cdef unsigned int sizes[6]
         cdef int64_t key = 0, total
         cdef Py_ssize_t i
@@ -260,7 +264,7 @@ cdef class Launches:
             return out
         sizes[:] = [1, 1, 1, self.threads, 1, 1]
         sizes[0] = <unsigned int>((total * (<Dtype>dtype).itemsize + self.each - 1) // self.each)
-        if launch_kernel == NULL or not pack(operands, slots):
+        if launch_kernel == NULL or not pack(operands, slots, places):
             args = operands + (out, total, *[rows[i] for i in range(count)])
             (<Kernel>kernel).raw((sizes[0],), (self.threads,), args)
             return out
@@ -268,7 +272,9 @@ cdef class Launches:
         slots[self.operands + 1] = total
         for i in range(count):
             slots[self.operands + 2 + i] = rows[i]
-        (<Kernel>kernel).launch(sizes, 0, slots, <int>self.operands + 2 + count)
+        for i in range(self.operands, self.operands + 2 + count):
+            places[i] = &slots[i]
+        (<Kernel>kernel).launch(sizes, 0, places)
         return out
 
 

@@ -12,11 +12,12 @@ Note [Programs]
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
     dead loops  Loops whose results nobody reads are left out, and products with 1: what read them reads the other factor.
-    groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),
-                with the very functions that an eager step calls: chunks may begin anywhere (Note [Pieces] in
-                thread_pool.pyx), so results have the same bits. Arrays that only the group touches become registers,
-                which stay in the nearest cache. A group ends at a loop that sees an array of the group in another way
-                than item by item, if either writes to it.
+    groups      Elementwise loops over the same number of items that follow each other, and sums of their results, run block
+                by block (fused_blocks.h), with the very functions that an eager step calls: chunks may begin anywhere (Note
+                [Pieces] in thread_pool.pyx), and sums are added up in the same order, so results have the same bits. Arrays
+                that only the group touches become registers, which stay in the nearest cache. A group ends at a loop that
+                sees an array of the group in another way than item by item, if either writes to it, or that needs a sum.
+                Small ops in between wait until it has ended, or run before it.
 """
 
 import os
@@ -100,6 +101,7 @@ cdef enum:
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
     GROUPED = 1 << 12               # items; fewer stay in the cache anyway
     PIECE = 1 << 14                 # items for a thread
+    LATER = 32                      # small entries that a group lets wait
 
 
 cdef inline Py_ssize_t aligned(Py_ssize_t n) noexcept:
@@ -169,13 +171,18 @@ cdef class Group:
 
     cdef bint goes_before(self, Entry entry) except -1:
         """Whether an entry that came after this group's may run before them."""
+        cdef Touch touch
         if entry.part != NULL and entry.items >= GROUPED:
             return False
-        return not depends_on_any(entry, self.entries) and not depends_on_any(entry, self.later)
+        for touch in entry.touches:
+            if touch.block in self.touched and (
+                    touch.mode & (WRITES | SCATTERS) or touch.block in self.written or touch.block in self.sums):
+                return False
+        return not depends_on_any(entry, self.later)
 
     cdef bint comes_later(self, Entry entry) except -1:
         """Whether an entry is so small that others may join the group before it."""
-        return entry.part != NULL and entry.items < GROUPED and entry.call is None
+        return entry.part != NULL and entry.items < GROUPED and entry.call is None and len(self.later) < LATER
 
     def size(self):
         """Bytes of all contexts."""
@@ -466,7 +473,6 @@ cdef class Launches:
     cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1:
         """Have a call's array become what a slot of memory that outlives a run holds, if it is just that array; return
         whether it does: `taken` then has it after the run. Otherwise the call's array is copied there."""
-        cdef Touch touch
         cdef Call call
         cdef Made made
         cdef Py_ssize_t n

@@ -32,8 +32,8 @@ cdef void note_loop(replay_t replay, part_t part, str kind, const void* context,
                     Py_ssize_t items) noexcept
 
 # The same for sums of such items, whose results no loop over the items may see. `part` gets items in their order: it begins
-# anew at multiples of `piece` items, and is given multiples of `unit` items until a piece ends. `finish`, unless NULL, follows
-# when all pieces are done; the part has a copy of the context, but the same memory.
+# anew at multiples of `piece` items, and is given multiples of `unit` items until a piece ends. `finish`, unless NULL,
+# follows when all pieces are done; the part has a copy of the context, but the same memory.
 cdef void note_sums(replay_t replay, part_t part, replay_t finish, str kind, const void* context, size_t size, Word* words,
                     int count, Py_ssize_t items, Py_ssize_t piece, Py_ssize_t unit) noexcept
 

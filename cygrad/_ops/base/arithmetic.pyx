@@ -19,7 +19,7 @@ from cygrad._core.graph.spent_gradients cimport is_spare, spend
 from cygrad._core.runtime.thread_state cimport IN_RULE, thread_state
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
 from cygrad._core.errors import messages
-from cygrad._core.diagnostics.operators import unsupported_operand
+from cygrad._core import operators
 cimport cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.cpu.base import chunks
@@ -83,6 +83,10 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
 
     Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g. Raises RuntimeError for shapes that do not
     broadcast and for boolean tensors.
+
+    >>> import cygrad
+    >>> cygrad.sub(cygrad.tensor([5.0, 7.0]), 1, alpha=2)
+    tensor([3., 5.])
     """
     check_not_bool(input, other)
     if alpha is 1 or alpha == 1:
@@ -204,6 +208,11 @@ cpdef Tensor mul(object input, object other, Tensor out=None):
 
     Either operand may be a number. Saves each operand if the other needs its gradient. Gradients: g * other, g * input.
     Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> cygrad.mul(cygrad.tensor([[1.0], [2.0]]), cygrad.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
     """
     return apply2(MUL, input, other, out)
 
@@ -382,7 +391,12 @@ cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, u
                     aliases="negative", out_dtype="found")
 
 cpdef Tensor neg(object input, Tensor out=None):
-    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor."""
+    """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor.
+
+    >>> import cygrad
+    >>> cygrad.neg(cygrad.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
     if is_bool(input):
         raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
                            "invert a mask, use the `~` or `logical_not()` operator instead.")
@@ -422,7 +436,7 @@ cdef inline object tensor_first(OpDef op, str symbol, object a, object b):
     if not (is_operand(a) and is_operand(b)):
         left, right = operand(a), operand(b)
         if left is NotImplemented or right is NotImplemented:
-            return unsupported_operand(symbol, a, b)
+            return operators.unsupported_operand(symbol, a, b)
         a, b = left, right
     return operate2(op, a, b) if is_tensor(a) else operate2(op, b, a)
 
@@ -435,7 +449,7 @@ cdef object operator_sub(object a, object b):
     if not (is_operand(a) and is_operand(b)):
         left, right = operand(a), operand(b)
         if left is NotImplemented or right is NotImplemented:
-            return unsupported_operand("-", a, b)
+            return operators.unsupported_operand("-", a, b)
         a, b = left, right
     return sub(a, b) if is_tensor(a) else rsub(b, a)
 
@@ -452,7 +466,7 @@ cdef object operator_pow(object a, object b):
     if not (is_operand(a) and is_operand(b)):
         left, right = operand(a), operand(b)
         if left is NotImplemented or right is NotImplemented:
-            return unsupported_operand("** or pow()", a, b)
+            return operators.unsupported_operand("** or pow()", a, b)
         a, b = left, right
     return pow(a, b)
 
@@ -461,39 +475,39 @@ cdef object operator_rdiv(Tensor a, object b):
     """b / a, recorded as PyTorch does: as a reciprocal and a product."""
     number = operand(b)
     if number is NotImplemented:
-        return unsupported_operand("/", b, a)
+        return operators.unsupported_operand("/", b, a)
     return div(number, a) if isinstance(number, Tensor) else mul(reciprocal(a), number)
 
 
 cdef object operator_iadd(Tensor a, object b):
     other = operand(b)
-    return unsupported_operand("+=", a, b) if other is NotImplemented else apply2(ADD, a, other, a)
+    return operators.unsupported_operand("+=", a, b) if other is NotImplemented else apply2(ADD, a, other, a)
 
 
 cdef object operator_isub(Tensor a, object b):
     other = operand(b)
-    return unsupported_operand("-=", a, b) if other is NotImplemented else sub(a, other, 1, a)
+    return operators.unsupported_operand("-=", a, b) if other is NotImplemented else sub(a, other, 1, a)
 
 
 cdef object operator_imul(Tensor a, object b):
     other = operand(b)
-    return unsupported_operand("*=", a, b) if other is NotImplemented else apply2(MUL, a, other, a)
+    return operators.unsupported_operand("*=", a, b) if other is NotImplemented else apply2(MUL, a, other, a)
 
 
 cdef object operator_idiv(Tensor a, object b):
     other = operand(b)
-    return unsupported_operand("/=", a, b) if other is NotImplemented else apply2(DIV, a, other, a)
+    return operators.unsupported_operand("/=", a, b) if other is NotImplemented else apply2(DIV, a, other, a)
 
 
 cdef object operator_ipow(Tensor a, object b):
     other = operand(b)
-    return unsupported_operand("**=", a, b) if other is NotImplemented else pow(a, other, a)
+    return operators.unsupported_operand("**=", a, b) if other is NotImplemented else pow(a, other, a)
 
 
 cdef object operator_named(str name, str symbol, object a, object b, Tensor out):
     left, right = operand(a), operand(b)
     if left is NotImplemented or right is NotImplemented:
-        return unsupported_operand(symbol, a, b)
+        return operators.unsupported_operand(symbol, a, b)
     entry = lookup(name).entry
     return entry(left, right) if out is None else entry(left, right, out=out)
 

@@ -13,7 +13,7 @@ from cygrad._ops.base.arithmetic cimport operand
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.registry import device_checks
-from cygrad._core.diagnostics.operators import unordered
+from cygrad._core import operators
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.device import cupy_library
@@ -134,7 +134,7 @@ cdef object compare(object a, object b, int op):
     if b is NotImplemented:
         if op in (Py_EQ, Py_NE):
             return NotImplemented
-        return unordered({Py_LT: "<", Py_LE: "<=", Py_GT: ">", Py_GE: ">="}[op], a, other)
+        return operators.unordered({Py_LT: "<", Py_LE: "<=", Py_GT: ">", Py_GE: ">="}[op], a, other)
     if op == Py_EQ:
         return compared(EQ, <Tensor>a, b, None)
     if op == Py_NE:

@@ -62,6 +62,11 @@ cpdef Tensor contiguous(object input, object memory_format=None):
     """Return the tensor itself if it is contiguous in row-major order, else a contiguous copy.
 
     `memory_format` selects another memory order. Gradient: g.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, 3).t()
+    >>> x.stride(), x.contiguous().stride()
+    ((1, 3), (2, 1))
     """
     cdef Tensor t = require(input, "contiguous")
     if memory_format is None or memory_format is formats.contiguous_format:
@@ -149,7 +154,12 @@ cdef Tensor converted(Tensor t, dtype wanted):
 
 
 def type_as(self, other):
-    """Convert this tensor to the dtype and device of `other`."""
+    """Convert this tensor to the dtype and device of `other`; return it itself if it has both. Gradient: g, converted back.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).type_as(cygrad.tensor([1]))
+    tensor([1, 1])
+    """
     return to(require(self, "type_as"), require(other, "type_as", "other"))
 
 
@@ -157,6 +167,11 @@ def type_(self, dtype=None, non_blocking=False):
     """Return the legacy type name of this tensor, such as 'torch.FloatTensor'; with `dtype`, convert this tensor to it.
 
     `dtype` may be such a name. Raises ValueError for an unknown name.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> x.type(), x.type('torch.IntTensor').dtype
+    ('torch.FloatTensor', torch.int32)
     """
     cdef Tensor t = require(self, "type")
     if dtype is None:
@@ -165,7 +180,13 @@ def type_(self, dtype=None, non_blocking=False):
 
 
 def cpu(self, memory_format=None):
-    """Return this tensor on the CPU, itself if it is already there. Gradient: g, moved back."""
+    """Return this tensor on the CPU, itself if it is already there. Gradient: g, moved back.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> x.cpu() is x
+    True
+    """
     if memory_format is None and isinstance(self, Tensor) and is_on_cpu(behind((<Tensor>self).array)):
         return self
     return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
@@ -342,7 +363,14 @@ cpdef Tensor zero(object input):
 
 
 def zero_(input):
-    """Set all elements of this tensor to zero, and return it. Gradient: zeros."""
+    """Set all elements of this tensor to zero, and return it. Gradient: zeros.
+
+    Raises RuntimeError for a leaf that requires grad, unless recording is off.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).zero_()
+    tensor([0., 0.])
+    """
     cdef Tensor t = require(input, "zero_")
     cdef unsigned int mask = 0
     node = begin_write(ZERO, t, (t,), None, &mask, None)

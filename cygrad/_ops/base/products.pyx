@@ -18,7 +18,7 @@ from cygrad._core.graph.record cimport record2, record_n, tensor_argument, write
 from cygrad._core.runtime.thread_state cimport NO_GRAD, thread_state
 from cygrad._core.graph.tensor cimport Tensor, held_array, wrap
 from cygrad._core.registry import autocast
-from cygrad._core.diagnostics.operators import unsupported_operand
+from cygrad._core import operators
 cimport cygrad._kernels.array_ops as kernels
 from cygrad._kernels.array_ops cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport dense, may_overlap
@@ -387,7 +387,7 @@ cdef object operator_matmul(object a, object b):
     if not (type(a) is Tensor and type(b) is Tensor):
         left, right = operand(a), operand(b)
         if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
-            return unsupported_operand("@", a, b)
+            return operators.unsupported_operand("@", a, b)
         a, b = left, right
     return matmul(a, b)
 

@@ -274,6 +274,10 @@ def split_with_sizes(input, split_sizes, dim=0):
     """Split along `dim` into views of the given lengths. Saves nothing. Gradient: the incoming ones, concatenated.
 
     Raises RuntimeError if the lengths do not add up to the length of the dimension.
+
+    >>> import cygrad
+    >>> cygrad.split_with_sizes(cygrad.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
     """
     cdef Tensor t = require(input, "split_with_sizes")
     cdef Py_ssize_t length, size

@@ -211,7 +211,13 @@ cpdef Tensor transpose(object input, object dim0, object dim1):
 
 
 def swapaxes(input, axis0, axis1):
-    """Swap dimensions `axis0` and `axis1`; see `transpose`."""
+    """Swap dimensions `axis0` and `axis1`; see `transpose`.
+
+    >>> import cygrad
+    >>> cygrad.swapaxes(cygrad.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     return transpose(input, axis0, axis1)
 
 
@@ -224,6 +230,11 @@ cpdef Tensor t(object input):
     """Transpose a matrix; tensors with fewer dimensions are unchanged. Saves nothing. Gradient: g, transposed.
 
     Raises RuntimeError for more than 2 dimensions.
+
+    >>> import cygrad
+    >>> cygrad.t(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
     """
     cdef Tensor x = require(input, "t")
     cdef Geometry g

@@ -265,7 +265,7 @@ def _ends_of_type(low, high, count, wanted):
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """Return `steps` evenly spaced numbers from start to end, both included.
+    """Return `steps` evenly spaced numbers `start + i * (end - start) / (steps - 1)`, both ends included.
 
     >>> import cygrad
     >>> cygrad.linspace(0, 1, 5)

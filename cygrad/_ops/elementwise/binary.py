@@ -25,6 +25,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import unseen
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base import elementary, numpy_fallback
@@ -367,14 +368,17 @@ def as_tensors(op, *values):
     dtype = result_type(values)
     if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
         dtype = result_type((*values, 1.0))
-    return [
-        tensor_of(as_type(value, dtype))
-        if not isinstance(value, Tensor)
-        else value
-        if value.dtype is dtype
-        else value.to(dtype)
-        for value in values
-    ]
+    if all(isinstance(value, Tensor) and value.dtype is dtype for value in values):
+        return list(values)
+    with unseen():
+        return [
+            tensor_of(as_type(value, dtype))
+            if not isinstance(value, Tensor)
+            else value
+            if value.dtype is dtype
+            else value.to(dtype)
+            for value in values
+        ]
 
 
 def wide_type(base, exponent):

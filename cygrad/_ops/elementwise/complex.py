@@ -255,6 +255,11 @@ def resolve_neg(input):
     """Return a negative view as a tensor with memory of its own, and any other tensor as it is; see `is_neg`.
 
     Saves nothing. Gradient: g.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1 + 2j]).conj().imag
+    >>> x.is_neg(), cygrad.resolve_neg(x).is_neg()
+    (True, False)
     """
     t = require(input, "resolve_neg")
     return apply1(RESOLVE_NEG, t, None) if is_neg(t) else t

@@ -39,7 +39,7 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether `isclose` holds for all elements: True or False.
+    """Whether `|input - other| <= atol + rtol * |other|` for all elements (`isclose`): True or False.
 
     >>> import cygrad
     >>> cygrad.allclose(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 2.1]))

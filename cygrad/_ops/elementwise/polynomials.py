@@ -62,9 +62,10 @@ def polynomial(name, what, family, example):
     def function(x, n, *, out=None):
         require_operands(f"special_{name}", x, n)
         require_real(row, x, n)
+        hint = x, n
         x, n = as_tensors(row, x, n)
         require_broadcast(x, n)
-        return apply_n(row, (x, n), (family, 0), out)
+        return apply_n(row, (x, n), (family, 0), out, hint)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = DOC.format(what=what, name=name, example=example)

@@ -139,7 +139,7 @@ NAN_TO_NUM = declare(
     flags=ELEMENTWISE | INPLACE,
     kernel=nan_to_num_array,
     inputs="self",
-    attributes="nan posinf neginf",
+    attributes="_ _ _",
     out_dtype="nan_to_num: dtype of out: {out} should be same as input: {result}",
 )
 

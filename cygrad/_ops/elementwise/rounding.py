@@ -107,7 +107,7 @@ ROUND_DECIMALS = declare(
     kernel=round_array,
     node="RoundBackward1",
     inputs="self",
-    attributes="decimals",
+    attributes="_",
     out_dtype="found",
 )
 

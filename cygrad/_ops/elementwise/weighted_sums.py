@@ -10,6 +10,7 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
 from cygrad._core.graph.record import apply_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import unseen
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, has_loop
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
@@ -197,7 +198,8 @@ def of_three(op, input, tensor1, tensor2, value, out):
     if isinstance(value, complex) and not dtype.is_complex:
         word = "float" if dtype.is_floating_point else "int64_t"
         raise RuntimeError(f"value cannot be converted to type {word} without overflow")
-    operands = tuple([t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2)])
+    with unseen():
+        operands = tuple([t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2)])
     if out is input is not operands[0]:
         return write_converted(out, computed(op, operands, (value,), None))
     return computed(op, operands, (value,), out)

@@ -11,6 +11,7 @@ from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import is_asked
 from cygrad._kernels.cpu.base.reduce import are_in_range
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import require, wrap_dim
@@ -73,7 +74,8 @@ def average(function, dims, input, kernel_size, stride, padding, ceil_mode, coun
     tables, divisor = tables_of(where, bool(count_include_pad))
     if divisor_override is not None:
         divisor = np.asarray(float(divisor_override))
-    return resample(t, tables, divisor, row=AVERAGE[dims])
+    how = where.given[0], where.given[1], where.given[2], bool(ceil_mode), bool(count_include_pad), divisor_override
+    return resample(t, tables, divisor, row=AVERAGE[dims], hint=(f"avg_pool{dims}d", *how))
 
 
 @lru_cache(256)
@@ -105,7 +107,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             "arguments for avg_pool1d)"
         )
     where = windows(t, "avg_pool1d", kernel_size, stride, padding, 1, ceil_mode, 1, results_of_rows)
-    if not is_recorded(t):  # nothing observes that this is a single op
+    if not (is_recorded(t) or is_asked((t,), {})):  # nothing observes that this is a single op
         check_elements(t, "avg_pool2d")
         tables, divisor = tables_of(where, bool(count_include_pad))
         return resample(t, tables, divisor, row=AVERAGE[2])
@@ -199,7 +201,7 @@ def adaptive_average(dims, input, size):
         )
     check_elements(t, function, integers=False)
     tables, divisor = adaptive_tables(image, size)
-    return resample(t, tables, divisor, row=ADAPTIVE[dims])
+    return resample(t, tables, divisor, row=ADAPTIVE[dims], hint=(f"_adaptive_avg_pool{dims}d", size))
 
 
 def adaptive_avg_pool1d(input, output_size):

@@ -78,7 +78,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
     if not t.numel():
         shape = (*t.shape[: t.dim() - dims], *size)
         values, places = np.empty(shape, array_of(t).dtype), np.empty(shape, np.int64)
-    return recorded(FRACTIONAL[dims], t, values, places, dims)
+    return recorded(FRACTIONAL[dims], t, values, places, dims, hint=(kernel, size, samples))
 
 
 def maxima(array, dims, tables_of):

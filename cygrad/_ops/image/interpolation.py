@@ -133,13 +133,16 @@ def rows():
         flags = IMAGE if mode == "bicubic" else IMAGE | IMAGE_GRADIENT  # likewise
         found[mode, dims, False] = resampling(f"Upsample{mode.title()}{dims}DBackward0", flags)
         found[mode, dims, True] = resampling(f"Upsample{mode.title()}{dims}DAaBackward0", flags)
-    for (mode, _, antialias), row in found.items():
-        if mode != "nearest-exact" and not antialias:
-            note_facts(row.node_name, {"derived": derived})
+    for row in found.values():
+        note_facts(row.node_name, {"derived": derived})
     return found
 
 
 ROWS = rows()
+_OPS = {(mode, False): f"upsample_{mode}{{}}d" for mode in MODES} | {
+    (mode, True): f"_upsample_{mode}2d_aa" for mode in ("bilinear", "bicubic", "lanczos")
+}  # PyTorch's names
+_OPS["nearest-exact", False] = "_upsample_nearest_exact{}d"
 AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
@@ -264,7 +267,7 @@ def interpolate(
             between = resample(t.float(), one, row=row)
             t = (between.add(0.5).floor() if is_byte_image else between.round()).clamp(0, 255).to(t.dtype)
         return t
-    return resample(t, tables, row=row)
+    return resample(t, tables, row=row, hint=(_OPS[mode, bool(antialias)].format(dims), size, align_corners, factors))
 
 
 @lru_cache(256)

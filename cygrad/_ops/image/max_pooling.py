@@ -24,6 +24,7 @@ from cygrad._core.graph.opdef import (
     shown,
 )
 from cygrad._core.graph.record import record_outputs
+from cygrad._core.registry.dispatch import is_asked
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import require
@@ -61,14 +62,17 @@ ADAPTIVE = {
 }
 
 
-def recorded(row, t, values, places, dims, how=None):
-    """Return (values, indices) as tensors; `places` may be None if nothing is recorded. `how`: the call's arguments."""
+def recorded(row, t, values, places, dims, how=None, hint=None):
+    """Return (values, indices) as tensors; `places` may be None if nothing is recorded. `how`: the call's arguments.
+
+    `hint`: those for modes and classes of `__torch_dispatch__`, if they differ.
+    """
     array = array_of(t)
     if values.dtype is not array.dtype:
         values = values.astype(array.dtype, copy=False)
     if places is None:
-        return record_outputs(row, (values,), (t,), None, 1)[0], None
-    value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1)
+        return record_outputs(row, (values,), (t,), None, 1, hint or (how,))[0], None
+    value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1, hint or (how,))
     keep(value, 1, index)
     return value, index
 
@@ -80,7 +84,8 @@ def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mod
     t = require(input, function)
     where = windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims)
     check_elements(t, function)
-    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
+    with_places = with_places or is_recorded(t) or is_asked((t,), {})
+    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
     return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode))
 
 
@@ -89,7 +94,7 @@ def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places
     t = require(input, "max_pool1d")
     where = windows(t, "max_pool1d", kernel_size, stride, padding, dilation, ceil_mode, 1, results1d)
     check_elements(t, "max_pool1d_impl", with_places)
-    if not is_recorded(t):  # without a graph, the squeeze and unsqueeze nodes are not needed
+    if not (is_recorded(t) or is_asked((t,), {})):  # without a graph, the squeeze and unsqueeze nodes are not needed
         values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
         return recorded(MAX_POOL[2], t, values, places, 1)
     kernel, stride, padding, dilation = where.given

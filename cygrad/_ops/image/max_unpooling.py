@@ -54,8 +54,8 @@ def wanted_size(t, dims, kernel, stride, padding, size):
     return list(size)
 
 
-def unpool(dims, t, indices, size):
-    """Scatter the last `dims` dimensions of t into zeros of `size`."""
+def unpool(dims, t, indices, size, how=()):
+    """Scatter the last `dims` dimensions of t into zeros of `size`; `how`: the stride and padding of volumes."""
     row, index = UNPOOL[dims], array_of(indices)
     if index.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.type_name}")
@@ -81,18 +81,18 @@ def unpool(dims, t, indices, size):
     planes = math.prod(others)
     rows = planes, math.prod(t.shape[t.dim() - dims :])
     out = kernels.unpooled(array_of(t).reshape(rows), index.reshape(rows), count)
-    result = record_n(row, out.reshape(*others, *size), (t,), (dims,), indices)
+    result = record_n(row, out.reshape(*others, *size), (t,), (dims,), (indices, *how))
     keep(result, 1, indices)
     return result
 
 
 def read(function, dims, input, indices, kernel_size, stride, padding, output_size):
-    """Return (input, indices, size of the result), after checks."""
+    """Return (input, indices, size of the result, the stride and padding), after checks."""
     t, indices = require(input, function), require(indices, function, "indices", 2)
     kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
     stride = numbers(stride, function, "stride", 4, dims, kernel)
     padding = numbers(padding, function, "padding", 5, dims)
-    return t, indices, wanted_size(t, dims, kernel, stride, padding, output_size)
+    return t, indices, wanted_size(t, dims, kernel, stride, padding, output_size), (stride, padding)
 
 
 @facts(devices="together", autocast="float32", in_python=True)
@@ -104,7 +104,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     >>> F.max_unpool1d(*F.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True), 2)
     tensor([[0., 3., 2., 0.]])
     """
-    t, indices, size = read("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    t, indices, size, _ = read("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
     return squeeze(unpool(2, unsqueeze(t, -1), unsqueeze(indices, -1), [*size, 1]), -1)
 
 
@@ -124,7 +124,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     tensor([[[0., 3.],
              [0., 0.]]])
     """
-    return unpool(2, *read("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size))
+    return unpool(2, *read("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)[:3])
 
 
 @facts(devices="together", autocast="float32", in_python=True)

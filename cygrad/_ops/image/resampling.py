@@ -16,9 +16,12 @@ RESAMPLE = declare(
 )
 
 
-def resample(input, tables, divisor=None, back=False, row=RESAMPLE):
-    """Map each of the last dimensions by a table, and divide by `divisor`. Saves nothing. Gradient: the transpose."""
-    return apply_n(row, (input,), (tables, divisor, back))
+def resample(input, tables, divisor=None, back=False, row=RESAMPLE, hint=None):
+    """Map each of the last dimensions by a table, and divide by `divisor`. Saves nothing. Gradient: the transpose.
+
+    `hint`: PyTorch's name of the op, and its arguments.
+    """
+    return apply_n(row, (input,), (tables, divisor, back), None, hint)
 
 
 def resampling(node, flags=IMAGE | IMAGE_GRADIENT):

@@ -11,6 +11,7 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN1, IN2, INPLACE, declare, facts, publish
 from cygrad._core.graph.record import record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import unseen
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.chunks import SIZE
 from cygrad._kernels.cpu.base.half_sums import sum_type
@@ -39,6 +40,12 @@ from cygrad._ops.base.products import times
 from cygrad._ops.base.views import expand, squeeze, transpose, unsqueeze
 
 # -- addmm, addmv, baddbmm --
+
+
+def broadcast_to(t, size):
+    """Return `t` expanded to `size`, seen by nobody; raises if that is impossible."""
+    with unseen():
+        return expand(t, size)
 
 
 def scaled_sum(base, product, beta, alpha):
@@ -222,7 +229,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     check_stacks(batch1, batch2)
     wanted = (*array_of(batch1).shape[:2], array_of(batch2).shape[2])
     if array_of(input).shape != wanted:
-        expand(input, wanted)  # raises if that is impossible
+        broadcast_to(input, wanted)  # raises if that is impossible
     check_stack_sizes(batch1, batch2)
     if input.dtype is not batch1.dtype:
         raise RuntimeError(
@@ -271,7 +278,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """
     require_tensors(ADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
     rows, columns = (t.shape[wrap_dim(i, t.ndim)] for i, t in ((1, batch1), (2, batch2)))
-    expand(input, (rows, columns))
+    broadcast_to(input, (rows, columns))
     check_stacks(batch1, batch2)
     if len(batch1) != len(batch2):
         raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {len(batch1)} and {len(batch2)}")
@@ -322,13 +329,14 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.ndim}-D")
     if out is input and tuple(input.shape) != (len(vec1), len(vec2)):
         raise RuntimeError(f"size mismatch, input: {list(input.shape)}, v1: {list(vec1.shape)}, v2: {list(vec2.shape)}")
-    base = expand(input, (len(vec1), len(vec2)))
+    base = broadcast_to(input, (len(vec1), len(vec2)))
     if not any(t.is_floating_point() or t.is_complex() for t in (input, vec1, vec2)):
         for value, name in ((beta, "beta"), (alpha, "alpha")):
             if isinstance(value, (float, complex)):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     kind = result_type((base, vec1, vec2))  # here `input` counts as a matrix, whatever its shape
-    operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
+    with unseen():
+        operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
     if out is input is not operands[0]:
         return write_converted(out, added(ADDR, operands, beta, alpha, None))
     return added(ADDR, operands, beta, alpha, out)

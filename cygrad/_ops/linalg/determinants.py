@@ -177,7 +177,14 @@ def slogdet_arrays(a):
 
 @facts(out_dtype="same")
 def linalg_slogdet(A, *, out=None):
-    """Return sign and logarithm of the absolute value of the determinant; see `cygrad.slogdet`."""
+    """Return sign and logarithm of the absolute value of the determinant; see `cygrad.slogdet`.
+
+    >>> import cygrad
+    >>> cygrad.linalg.slogdet(cygrad.tensor([[2.0, 0.0], [0.0, -3.0]]))
+    torch.return_types.linalg_slogdet(
+    sign=tensor(-1.),
+    logabsdet=tensor(1.7918))
+    """
     return signs_and_logarithms(A, return_types.linalg_slogdet, out)
 
 

@@ -109,7 +109,7 @@ EIGH = declare(
     flags=LINALG,
     inputs="A",
     outputs="eigenvalues eigenvectors",
-    attributes="UPLO",
+    attributes="_",
     autocast="float32",
     out_dtype="same",
     batching=decomposition,
@@ -154,7 +154,7 @@ def linalg_eigvalsh(A, UPLO="L", *, out=None):
     t, uplo = hermitian(A, UPLO, "linalg_eigvalsh")
     if is_recorded(t) and out is None:
         return linalg_eigh(t, uplo)[0]
-    return only_values("linalg_eigvalsh", eigvalsh(array_of(t), uplo), t, out)
+    return only_values("linalg_eigvalsh", eigvalsh(array_of(t), uplo), t, out, (uplo,))
 
 
 # -- general --
@@ -230,9 +230,9 @@ def check_castable(t, outs, shown, names):
             )
 
 
-def only_values(name, array, t, out):
+def only_values(name, array, t, out, args=None):
     if out is None:
-        return constant(name, array, t)
+        return constant(name, array, t, args=args)
     return delivered(name, array, out, t)
 
 

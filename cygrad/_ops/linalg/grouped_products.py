@@ -2,14 +2,17 @@
 
 import enum
 
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, PRIVATE, declare, publish
-from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.graph.internals import array_of, memory_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n, record_n
+from cygrad._core.registry.dispatch import unseen
 from cygrad._core.types.dtypes import by_name, dtype_named
 from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.products import bmm, mm
+from cygrad._ops.base.views import transpose
 from cygrad._ops.shape.stacking import cat, stack
 
 _BFLOAT16 = dtype_named("bfloat16")
@@ -37,6 +40,44 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
     a, b = require(self, "_grouped_mm", "self"), require(mat2, "_grouped_mm", "mat2", 2)
     offs = None if offs is None else require(offs, "_grouped_mm", "offs", 3)
     ends = _checked_ends(a, b, offs, bias, out_dtype)
+    return _product(a, b, ends, offs)
+
+
+def _product(a, b, ends, offs):
+    if is_forward():
+        return composed(a, b, ends)
+    with unseen():
+        array = memory_of(composed(a.detach(), b.detach(), ends))
+    result = record_n(GROUPED, array, (a, b), (ends, *_geometry(a), *_geometry(b)), (offs,))
+    if offs is not None:
+        keep(result, 2, offs)
+    return result
+
+
+def _geometry(t):
+    return tuple(t.shape), tuple(t.stride())
+
+
+def grouped_rule(n, g):
+    (ends, *_), offs = n.args, n.saved(2)
+    of_a = _product(g, transpose(n.saved(1), -2, -1), ends, offs) if n.needs(0) else None
+    return of_a, _product(transpose(n.saved(0), -2, -1), g, ends, offs) if n.needs(1) else None
+
+
+GROUPED = declare(
+    "_grouped_mm",
+    grouped_rule,
+    saves=(IN1, IN0),
+    flags=FUNCTION_ONLY,
+    inputs="self mat2 offs",
+    attributes="_ self_sym_sizes self_sym_strides mat2_sym_sizes mat2_sym_strides",
+    node="GroupedMmBackward0",
+    batching=None,
+)
+
+
+def composed(a, b, ends):
+    """Compute the products by ops, one for each group."""
     if ends is None:
         return bmm(a, b)
     starts = [0, *ends[:-1]]
@@ -79,7 +120,8 @@ def _checked_ends(a, b, offs, bias, out_dtype):
     if groups is not None and len(offs) != groups.shape[0]:
         raise RuntimeError("matrix batch sizes have to match")
     size = a.shape[0] if b.ndim == 3 else b.shape[1] if a.ndim == 3 else a.shape[1]
-    values = array_of(apply_n(GROUP_ENDS, (offs,)))
+    with unseen():
+        values = array_of(apply_n(GROUP_ENDS, (offs,)))
     if is_meta(values):
         return [size] * len(offs)  # shapes do not depend on it
     ends = values.tolist()
@@ -168,7 +210,5 @@ def scaled_mm(
 def _only(value):
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
-
-composite = {"_grouped_mm": FUNCTION_ONLY}
 
 functions = publish(globals(), {"_scaled_mm": _scaled_mm})

@@ -111,6 +111,7 @@ def lobpcg_rule(n, grads):
 LOBPCG = declare(
     "lobpcg",
     lobpcg_rule,
+    engine="a loop until it converges: PyTorch shows the ops of its own steps",
     saves=IN0 | OUT0 | OUT1,
     flags=FUNCTION_ONLY,
     inputs="A",

@@ -251,7 +251,8 @@ UNPACK = declare(
     unpack_rule,
     flags=FUNCTION_ONLY,
     inputs="LU_data",
-    attributes="shape _",
+    attributes="_ _",
+    derived={"LU_data_sym_argsize_minus_1": (0, -1), "LU_data_sym_argsize_minus_2": (0, -2)},
     devices="together",
     out_dtype="same",
 )
@@ -296,7 +297,8 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     if out is not None:
         check_outs("lu_unpack", out, 3)
         return return_types.lu_unpack(given_several("lu_unpack", (array_of(p), lower, upper), out, t))
-    found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape, bool(unpack_data)), 2)
+    hint = LU_pivots, p, bool(unpack_data), bool(unpack_pivots)
+    found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape, bool(unpack_data)), 2, hint)
     return return_types.lu_unpack((p, *found))
 
 

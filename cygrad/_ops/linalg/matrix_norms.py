@@ -153,7 +153,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 @facts(autocast_gpu="float32", takes_dtype=True, overloads="1")
 def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Compute the norm of vectors if `dim` is one dimension, of matrices if it is two.
+    """Compute the norm of vectors if `dim` is one dimension, of matrices if it is two; by default `sqrt(sum(|x|^2))`.
 
     Without `dim`, the input must be a vector or a matrix; without `ord` and `dim`, the Euclidean norm of all elements
     of any tensor is computed. See `linalg.vector_norm` and `linalg.matrix_norm` for the meaning of `ord`.

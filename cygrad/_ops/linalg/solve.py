@@ -13,12 +13,13 @@ from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.registry.dispatch import unseen
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
 from cygrad._kernels.cpu.linalg.triangular import stack_of
-from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.device.cupy_library import is_meta, module_of
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import neg
 from cygrad._ops.base.batching.rules import rule
@@ -58,7 +59,7 @@ def solve_array(a, b):
             pass
     lu, pivots, info = kernels.lu_factor(a)
     x = kernels.lu_solve(lu, pivots, b)
-    return (laid_by_columns(x) if type(x) is np.ndarray else x), info
+    return (laid_by_columns(x) if type(x) is np.ndarray or is_meta(x) else x), info
 
 
 @over_stacks(2)
@@ -236,7 +237,7 @@ SOLVE = declare(
     saves=(IN0 | OUT0, IN0),
     flags=LINALG,
     inputs="A B",
-    attributes="left is_vector",
+    attributes="left _",
     devices="together",
     out_dtype="same",
 )
@@ -252,7 +253,8 @@ def system(A, B, left):
     is_vector = b.dim() == 1 or (b.dim() + 1 == a.dim() and tuple(b.shape) == tuple(a.shape[:-1]))
     if not is_vector:
         check_matrices(b, "linalg.solve", "B")
-    columns = unsqueeze(b, -1) if is_vector else b
+    with unseen():
+        columns = unsqueeze(b, -1) if is_vector else b
     check_equation(a, columns, "linalg.solve", left)
     if is_vector and not left:
         raise RuntimeError(

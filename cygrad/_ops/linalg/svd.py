@@ -106,6 +106,7 @@ SVD = declare(
     inputs="A",
     outputs="U S Vh",
     attributes="full_matrices",
+    derived={"S_sym_argsize_minus_1": lambda n: n._input_metadata[1].shape[-1]},
     autocast="float32",
     out_dtype="same",
     batching=decomposition,
@@ -271,7 +272,7 @@ PINV = declare(
     flags=LINALG,
     kernel=kernels.pinv,
     inputs="self",
-    attributes="atol rtol hermitian",
+    attributes="_ _ _",
     devices=(1, "rcond", "atol", "rtol"),
     out_castable="linalg.pinv result",
     overloads="",
@@ -332,7 +333,11 @@ def pinverse(input, rcond=1e-15):
 
 
 @facts(
-    devices=(1, "tol", "atol", "rtol"), autocast="float32", out_castable="torch.linalg.matrix_rank result", overloads=""
+    devices=(1, "tol", "atol", "rtol"),
+    autocast="float32",
+    out_castable="torch.linalg.matrix_rank result",
+    overloads="",
+    engine="the count of singular values above a bound: PyTorch shows how it computes the bound, too",
 )
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.

@@ -34,7 +34,13 @@ def outer(input, vec2, *, out=None):
 
 
 def ger(input, vec2, *, out=None):
-    """Old name of `outer`."""
+    """Old name of `outer`.
+
+    >>> import cygrad
+    >>> cygrad.ger(cygrad.tensor([1, 2]), cygrad.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     return outer(input, vec2, out=out)
 
 

@@ -36,6 +36,10 @@ CTC = declare(
     devices="together",
     autocast="float32",
     on_cpu=(2, 3, "input_lengths", "target_lengths"),
+    derived={
+        "input_lengths": lambda n: tuple(n.args[1].tolist()),
+        "target_lengths": lambda n: tuple(n.args[2].tolist()),
+    },
 )
 
 
@@ -109,7 +113,15 @@ def is_whole(value):
 def ctc_loss_of_package(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction=NONE, zero_infinity=False
 ):
-    """Negative log-likelihood of the targets, summed over all alignments with the outputs; `reduction` is a code."""
+    """Negative log-likelihood of the targets, summed over all alignments with the outputs; `reduction` is a code.
+
+    `log_probs` has the shape (time, batch, classes). See nn.functional.ctc_loss.
+
+    >>> import cygrad
+    >>> log_probs = cygrad.full((2, 1, 2), 0.5).log()
+    >>> cygrad.ctc_loss(log_probs, cygrad.tensor([[1]]), cygrad.tensor([2]), cygrad.tensor([1]))  # -log(3/4)
+    tensor([0.2877])
+    """
     x, y = require(log_probs, "ctc_loss", "log_probs"), require(targets, "ctc_loss", "targets", 2)
     is_batched = x.ndim != 2
     if not is_batched:
@@ -130,7 +142,10 @@ def ctc_loss_of_package(
     inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
     _check(x, inputs, lengths, blank)
     padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
-    losses = losses_of_states(x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity)
+    shown = y, inputs.tolist(), lengths.tolist()
+    losses = losses_of_states(
+        x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity, shown
+    )
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == MEAN:
@@ -139,10 +154,10 @@ def ctc_loss_of_package(
     return losses if is_batched or not losses.ndim else squeeze(losses, 0)
 
 
-def losses_of_states(x, states, inputs, lengths, blank, zero_infinity):
-    """Compute the losses of all samples, given the state sequences of their targets."""
+def losses_of_states(x, states, inputs, lengths, blank, zero_infinity, hint=None):
+    """Compute the losses of all samples, given the state sequences of their targets. `hint`: targets and lengths."""
     losses, alpha = kernels.forward(array_of(x), states, inputs, lengths, blank)
-    return record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity))
+    return record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity), hint)
 
 
 def _lengths(given, name, position):

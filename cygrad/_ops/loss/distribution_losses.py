@@ -203,7 +203,12 @@ def binary_cross_entropy_with_logits(
 @typed(reduction=int)
 @named("binary_cross_entropy_with_logits")
 def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, reduction=NONE):
-    """`binary_cross_entropy(sigmoid(input), target)`, also accurate for large inputs; `reduction` is a code."""
+    """`binary_cross_entropy(sigmoid(input), target)`, also accurate for large inputs; `reduction` is a code.
+
+    >>> import cygrad
+    >>> cygrad.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 200.0]), cygrad.tensor([1.0, 0.0]))
+    tensor([  0.6931, 200.0000])
+    """
     return _with_logits(input, target, weight, pos_weight, reduction)
 
 
@@ -291,7 +296,13 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 @typed(reduction=int, log_target=bool)
 @named("kl_div")
 def kl_div_of_package(input, target, reduction=NONE, *, log_target=False):
-    """`target * (log(target) - input)` for log-probabilities `input`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    """`target * (log(target) - input)` for log-probabilities `input`; `reduction` is a code: 0 none, 1 mean, 2 sum.
+
+    >>> import cygrad
+    >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
+    >>> cygrad.kl_div(q.log(), p, 2)
+    tensor(0.1438)
+    """
     return _kl_div(input, target, reduction, log_target)
 
 
@@ -361,7 +372,15 @@ def poisson_nll_loss(
 @typed(log_input=bool, full=bool, eps=float, reduction=int)
 @named("poisson_nll_loss")
 def poisson_nll_of_package(input, target, log_input, full, eps, reduction):
-    """Negative log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum. Saves both."""
+    """`exp(input) - target * input`, the negative log-likelihood of counts; `input - target * log(input + eps)` without
+    `log_input`. `full` adds Stirling's approximation of log(target!).
+
+    `reduction` is a code: 0 none, 1 mean, 2 sum. Saves both.
+
+    >>> import cygrad
+    >>> cygrad.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]), True, False, 1e-8, 0)
+    tensor([1.0000, 0.7183])
+    """
     return _poisson(input, target, log_input, full, eps, reduction)
 
 
@@ -438,7 +457,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     arrays, constant = tuple(map(array_of, given)), 0.5 * math.log(2 * math.pi) if full else 0.0
     broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not broadcast
     row = GAUSSIAN_BY_REDUCTION[bool(full)][CODES[reduction]]
-    return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,))
+    return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,), hint=(eps,))
 
 
 @rule("gaussian_nll_loss")

@@ -82,7 +82,12 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @typed(margin=float, reduction=int)
 @named("hinge_embedding_loss")
 def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
-    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code. Saves both."""
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code. Saves both.
+
+    >>> import cygrad
+    >>> cygrad.hinge_embedding_loss(cygrad.tensor([0.3, 0.3]), cygrad.tensor([1, -1]))
+    tensor([0.3000, 0.7000])
+    """
     x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
     if x.is_complex():
         raise messages.not_implemented_for("clamp", x.dtype)
@@ -90,7 +95,7 @@ def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     (x,) = of_one_type(x)
     arrays = array_of(x), array_of(y)
     result = computed(
-        HINGE_BY_REDUCTION[known(reduction)], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,)
+        HINGE_BY_REDUCTION[known(reduction)], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,), hint=(y,)
     )
     keep(result, 1, y)
     return result
@@ -147,7 +152,13 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 @typed(margin=float, reduction=int)
 @named("margin_ranking_loss")
 def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE):
-    """`max(0, margin - target * (input1 - input2))`; `reduction`: 0 none, 1 mean, 2 sum. Saves all three."""
+    """`max(0, margin - target * (input1 - input2))`; `reduction`: 0 none, 1 mean, 2 sum. Saves all three.
+
+    >>> import cygrad
+    >>> x, y = cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 4.0])
+    >>> cygrad.margin_ranking_loss(x, y, cygrad.tensor([1.0, 1.0]))
+    tensor([0., 2.])
+    """
     name = "margin_ranking_loss"
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
     given = of_one_type(a, b, require(target, name, "target", 3))
@@ -160,7 +171,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
 
 def _finished(op, losses, input, kept, reduction, more=()):
     """Reduce and record a loss that is differentiable only in its input; `kept` are saved in addition."""
-    result = finished(op, losses, (input,), reduction, more)
+    result = finished(op, losses, (input,), reduction, more, hint=kept)
     for slot, value in enumerate(kept, 1):
         if value is not None:
             keep(result, slot, value)
@@ -220,7 +231,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         kernel = kernels.soft_margin_of_labels  # converts the labels chunk by chunk
     else:
         arrays = promoted(x, y, 0)
-    result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how)
+    result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how, hint=(y,))
     keep(result, 1, y)
     return result
 
@@ -339,7 +350,7 @@ MULTILABEL_MARGIN = declare(
     saves=IN0,
     flags=ELSEWHERE,
     inputs="self target",
-    attributes="reduction _ slopes is_target",
+    attributes="reduction _ _ is_target",
     devices="together",
     autocast="float32",
     autocast_gpu="float32",

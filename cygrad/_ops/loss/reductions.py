@@ -57,7 +57,7 @@ def known(code):
 # -- as part of the loss's own node --
 
 
-def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
+def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None, hint=None):
     """Like `finished`, but compute the elementwise losses by a kernel, in chunks if they are large."""
     reduction = known(reduction)
     function = partial(_with_args, kernel, args)
@@ -65,21 +65,21 @@ def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
         is_large = is_large and type(kernel) is FunctionType
         losses = chunks.in_blocks(function, arrays) if is_large else function(*arrays)
-        return finished(op, losses, inputs, reduction, more, kept)
+        return finished(op, losses, inputs, reduction, more, kept, hint)
     array, count = chunks.sum_in_blocks(function, arrays)
     if reduction == MEAN:
         array = array / array.dtype.type(count)
-    return _recorded(op, as_array(array), count, inputs, reduction, more, kept)
+    return _recorded(op, as_array(array), count, inputs, reduction, more, kept, hint)
 
 
 def _with_args(kernel, args, *arrays):
     return kernel(*arrays, *args)
 
 
-def finished(op, losses, inputs, reduction, more=(), kept=None):
+def finished(op, losses, inputs, reduction, more=(), kept=None, hint=None):
     """Reduce the losses of all elements and record the loss's node; its args begin with (reduction, element count).
 
-    `kept` is saved in the slot of a third input, but has no edge.
+    `kept` is saved in the slot of a third input, but has no edge. `hint`: further arguments, for `__torch_dispatch__`.
     """
     array = losses
     if reduction == MEAN:
@@ -89,11 +89,11 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
     kinds = {array_of(input).dtype for input in inputs}
     if len(kinds) == 1:  # losses of half precision may be float32, and so may be the product of a bfloat16 and a number
         array = array.astype(kinds.pop(), copy=False)
-    return _recorded(op, array, losses.size, inputs, reduction, more, kept)
+    return _recorded(op, array, losses.size, inputs, reduction, more, kept, hint)
 
 
-def _recorded(op, array, count, inputs, reduction, more, kept):
-    result = record_n(op, array, inputs, (reduction, count, *more), kept)
+def _recorded(op, array, count, inputs, reduction, more, kept, hint):
+    result = record_n(op, array, inputs, (reduction, count, *more), kept if hint is None else hint)
     if kept is not None:
         keep(result, 2, kept)
     return result

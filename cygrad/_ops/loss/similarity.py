@@ -94,7 +94,13 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 @typed(margin=float, reduction=int)
 @named("cosine_embedding_loss")
 def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NONE):
-    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; `reduction` is a code."""
+    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; `reduction` is a code.
+
+    >>> import cygrad
+    >>> x, y = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
+    >>> cygrad.cosine_embedding_loss(x, y, cygrad.tensor([1]))
+    tensor([1.])
+    """
     name = "cosine_embedding_loss"
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
     y = require(target, name, "target", 3)
@@ -159,7 +165,13 @@ def triplet_margin_loss(
 @typed(margin=float, p=float, eps=float, swap=bool, reduction=int)
 @named("triplet_margin_loss")
 def triplet_margin_of_package(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=NONE):
-    """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; `reduction` is a code."""
+    """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; `reduction` is a code.
+
+    >>> import cygrad
+    >>> a, p, n = cygrad.tensor([[0.0], [3.0], [1.0]])
+    >>> cygrad.triplet_margin_loss(a, p, n)
+    tensor(3.)
+    """
     _check_triplet(anchor, positive, negative, "triplet_margin_loss")
     losses = _triplet_by_parts(anchor, positive, negative, partial(pairwise_distance, p=p, eps=eps), margin, swap)
     return reduced(losses, reduction)

@@ -159,6 +159,12 @@ TRILINEAR = declare(
     kernel=trilinear_array,
     inputs="i1 i2 i3",
     attributes="_",
+    derived={
+        "expand1": lambda n: (1, 3),
+        "expand2": lambda n: (0,),
+        "expand3": lambda n: (1, 2),
+        "sumdim": lambda n: (2, 3),
+    },
 )
 
 

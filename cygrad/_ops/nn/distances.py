@@ -130,7 +130,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     by_product = compute_mode == _COMPUTE_MODES[1] or (
         compute_mode == _COMPUTE_MODES[0] and max(own[-2], other[-2]) > 25
     )
-    return apply_n(CDIST, (x, y), (float(p), by_product))
+    mode = _COMPUTE_MODES.index(compute_mode)
+    return apply_n(CDIST, (x, y), (float(p), by_product), None, (mode or None,))
 
 
 @rule("cdist")

@@ -164,7 +164,14 @@ def _embedding(call):
 
 @named("embedding")
 def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """Return the rows of the matrix `weight` at `indices`; `padding_idx`, if not negative, gets no gradient."""
+    """Return the rows of the matrix `weight` at `indices`; `padding_idx`, if not negative, gets no gradient.
+
+    >>> import cygrad
+    >>> cygrad.embedding(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), cygrad.tensor([1, 0, 1]))
+    tensor([[3., 4.],
+            [1., 2.],
+            [3., 4.]])
+    """
     w, i = require(weight, "embedding", "weight"), require(indices, "embedding", "indices", 2)
     if w.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -240,6 +247,9 @@ EMBEDDING_BAG = declare(
         "indices": lambda n: tensor_of(n.args[0]),
         "result1": lambda n: tensor_of(n.args[1]),
         "weight_sym_argsize_0": (5, 0),
+        "sparse": (6,),
+        "padding_idx": (7,),
+        "scale_grad_by_freq": (8,),
     },
 )
 
@@ -334,6 +344,12 @@ def embedding_bag_of_package(
     """Return (the results of the bags, the bag of each index, the sizes of the bags, the rows of the maxima).
 
     `mode` is a code: 0 sum, 1 mean, 2 max. See nn.functional.embedding_bag.
+
+    >>> import cygrad
+    >>> rows = cygrad.tensor([[1.0], [2.0], [4.0]])
+    >>> cygrad.embedding_bag(rows, cygrad.tensor([0, 1, 2]), cygrad.tensor([0, 2]))[0]
+    tensor([[3.],
+            [4.]])
     """
     w, i = require(weight, "embedding_bag", "weight"), require(indices, "embedding_bag", "indices", 2)
     o = require(offsets, "embedding_bag", "offsets", 3)
@@ -378,7 +394,8 @@ def embedding_bag_of_package(
         rows = np.zeros(len(starts), np.int64, like=places)
     args = places, bags, scale, largest, mode, table.shape, sparse, padding, scale_grad_by_freq
     arrays = result, bags, sizes, rows
-    return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1)
+    shown = i, o, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
+    return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1, shown)
 
 
 def _check_bags(table, places, starts, padding_idx):

@@ -120,7 +120,14 @@ def selu(input, inplace=False):
 
 @named("selu")
 def selu_of_package(input):
-    """`elu` with the alpha and scale for which layers preserve mean 0 and variance 1."""
+    """`scale * elu(input, alpha)` with scale 1.0507 and alpha 1.6733, for which layers preserve mean 0 and variance 1.
+
+    Gradient: g * scale where positive, else g * scale * alpha * exp(input).
+
+    >>> import cygrad
+    >>> cygrad.selu(cygrad.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
     return selu(input)
 
 
@@ -148,7 +155,12 @@ def celu(input, alpha=1.0, inplace=False):
 
 @named("celu")
 def celu_of_package(input, alpha=1.0):
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Gradient: g, or g * exp(input / alpha)."""
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Gradient: g, or g * exp(input / alpha).
+
+    >>> import cygrad
+    >>> cygrad.celu(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return celu(input, alpha)
 
 

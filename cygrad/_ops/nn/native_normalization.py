@@ -8,6 +8,7 @@ import math
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import unseen
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.pointwise import reciprocal
@@ -19,11 +20,12 @@ from cygrad._ops.reduction.statistics import std_mean
 
 def _statistics(t, axes, shape, eps, *parameters):
     """Return (mean, 1 / deviation) over `axes`, reshaped to `shape`."""
-    x = t.detach().float() if t.dtype.itemsize == 2 else t.detach()
-    deviation, middle = std_mean(x, axes, correction=0, keepdim=True)
-    factor = reciprocal(hypot(deviation, deviation.new_full((), math.sqrt(eps))))  # squares may leave the range
-    kind = next((p for p in parameters if p is not None), t).dtype
-    return reshape(middle, shape).to(kind), reshape(factor, shape).to(kind)
+    with unseen():
+        x = t.detach().float() if t.dtype.itemsize == 2 else t.detach()
+        deviation, middle = std_mean(x, axes, correction=0, keepdim=True)
+        factor = reciprocal(hypot(deviation, deviation.new_full((), math.sqrt(eps))))  # squares may leave the range
+        kind = next((p for p in parameters if p is not None), t).dtype
+        return reshape(middle, shape).to(kind), reshape(factor, shape).to(kind)
 
 
 @typed(eps=float)

@@ -31,7 +31,13 @@ def channel_window_rule(n, g):
 
 
 CHANNEL_WINDOW = declare(
-    "channel_window", channel_window_rule, flags=PRIVATE, kernel=kernels.window_sums, inputs="self", batching=merged
+    "channel_window",
+    channel_window_rule,
+    flags=PRIVATE,
+    kernel=kernels.window_sums,
+    inputs="self",
+    batching=merged,
+    engine="sums of windows of channels: PyTorch averages, of tensors that it pads and reshapes",
 )
 
 

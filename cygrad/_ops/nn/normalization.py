@@ -245,7 +245,14 @@ def of_given_statistics(call):
 @typed(training=bool, momentum=float, eps=float, cudnn_enabled=bool)
 @named("batch_norm")
 def batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` per channel; see nn.functional.batch_norm."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` per channel; see nn.functional.batch_norm.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0], [3.0]])
+    >>> cygrad.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    tensor([[-1.],
+            [ 1.]])
+    """
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -360,7 +367,13 @@ def instance_norm(
 def instance_norm_of_package(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
 ):
-    """Run `batch_norm` for each sample separately; see nn.functional.instance_norm. Saves the same tensors."""
+    """Run `batch_norm` for each sample separately; see nn.functional.instance_norm. Saves the same tensors.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[[1.0, 3.0]]])
+    >>> cygrad.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    tensor([[[-1.,  1.]]])
+    """
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
@@ -460,7 +473,12 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 @named("layer_norm")
 def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions.
+
+    >>> import cygrad
+    >>> cygrad.layer_norm(cygrad.tensor([1.0, 3.0]), [2], eps=0.0)
+    tensor([-1.,  1.])
+    """
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -563,7 +581,12 @@ def _scaled(call, found, parameters):
 @typed(num_groups=int, eps=float)
 @named("group_norm")
 def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels.
+
+    >>> import cygrad
+    >>> cygrad.group_norm(cygrad.tensor([[1.0, 3.0, 5.0, 9.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
     name = "group_norm"
     x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
     shape = array_of(x).shape

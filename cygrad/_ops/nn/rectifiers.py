@@ -161,6 +161,10 @@ def threshold_of_package(input, threshold, value, *, out=None):
     """`input` where it exceeds `threshold`, else `value`. Gradient: g where it exceeds it, else 0.
 
     Raises NotImplementedError for boolean and complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.threshold(cygrad.tensor([0.5, 2.0]), 1.0, -1.0)
+    tensor([-1.,  2.])
     """
     return _threshold(THRESHOLD, input, threshold, value, out)
 
@@ -298,6 +302,10 @@ def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generato
     """`input` where positive, else `slope * input`, with random slopes in training, otherwise the mean slope.
 
     Slopes are drawn uniformly from [lower, upper). Gradient: g, or g * slope.
+
+    >>> import cygrad
+    >>> cygrad.rrelu(cygrad.tensor([-24.0, 2.0]))
+    tensor([-5.5000,  2.0000])
     """
     return _rrelu(input, lower, upper, training, generator, False)
 

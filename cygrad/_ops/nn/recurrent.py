@@ -63,6 +63,7 @@ def _recorded_gradients(tensors, grads, wanted, args):
 LAYER = declare(
     "recurrent_layer",
     layer_rule,
+    engine="all steps of a layer: PyTorch shows the products and gates of each",
     flags=PRIVATE,
     inputs="_ _ _",
     outputs="output h_n c_n",

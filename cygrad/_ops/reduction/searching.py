@@ -24,9 +24,9 @@ def _kind_of(value):
     return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
 
 
-def _finished(op, array, inputs, out, args):
+def _finished(op, array, inputs, out, args, hint=None):
     """Record the result, or write it to `out`; `args` is for the batching rule."""
-    return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
+    return record_n(op, array, inputs, args, hint) if out is None else write_into(op, out, array, inputs, args)
 
 
 # -- searchsorted --
@@ -53,6 +53,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     >>> cygrad.searchsorted(cygrad.tensor([1, 3, 5]), cygrad.tensor([3, 4]))
     tensor([1, 2])
     """
+    return _places("searchsorted", sorted_sequence, input, out_int32, right, side, sorter, out)
+
+
+def _places(name, sorted_sequence, input, out_int32, right, side, sorter, out):
     if not isinstance(sorted_sequence, Tensor) or not isinstance(input, (Tensor, *_NUMBERS)):
         raise messages.fits_none("searchsorted")
     sequence, values = (
@@ -72,7 +76,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
     if out_int32 or found.itemsize != 8:
         found = found.astype(np.int32 if out_int32 else np.int64)
-    return _finished(SEARCHSORTED, found, (sorted_sequence, input), out, (sorter, right or side == "right", out_int32))
+    args = sorter, right or side == "right", out_int32
+    return _finished(SEARCHSORTED, found, (sorted_sequence, input), out, args, (name,))
 
 
 @rule("searchsorted")
@@ -155,7 +160,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """
     if isinstance(boundaries, Tensor) and boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+    return _places("bucketize", boundaries, input, out_int32, right, None, None, out)
 
 
 # -- isin --
@@ -194,7 +199,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     else:
         ours, tests = [array_of(value) if isinstance(value, Tensor) else _beside(value, tensors[0]) for value in given]
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
-    return _finished(ISIN, array, tensors, out, (*given, bool(invert)))
+    return _finished(ISIN, array, tensors, out, (*given, bool(invert)), (bool(assume_unique),))
 
 
 @rule("isin")

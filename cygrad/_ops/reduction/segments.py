@@ -2,13 +2,19 @@
 
 import math
 
+from cygrad._core.engine.backward import grad
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.internals import array_of, memory_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.registry.dispatch import unseen
+from cygrad._core.runtime.thread_state import get_modes, set_modes
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.creation import full
+from cygrad._ops.base.views import view
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.reduction.searching import searchsorted
@@ -20,13 +26,37 @@ _KINDS = {"sum": ("sum", 0.0), "mean": ("mean", 0.0), "prod": ("prod", 1.0), "am
 _KINDS |= {"max": _AMAX, "min": _AMIN}
 
 
+def segment_rule(n, g):
+    data, (reduce, axis, initial, bounds, *_) = n.saved(0), n.args
+    is_recorded = not get_modes()
+    leaf = view(data, data.shape) if is_recorded else data.detach()
+    before = set_modes(0)
+    try:
+        if not leaf.requires_grad:
+            leaf.requires_grad_()
+        return grad([composed(leaf, bounds, reduce, axis, initial)], [leaf], [g], create_graph=is_recorded)[0]
+    finally:
+        set_modes(before)
+
+
+SEGMENT_REDUCE = declare(
+    "segment_reduce",
+    segment_rule,
+    saves=IN0 | OUT0,
+    flags=FUNCTION_ONLY,
+    inputs="data",
+    attributes="reduce axis initial _ lengths offsets",
+    batching=None,
+)
+
+
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     """Reduce segments of a dimension, which lie one after the other: "sum", "mean", "max", "min" or "prod" of each.
 
     Shapes: data (..., N, ...) with N along `axis`, lengths (..., S) or offsets (..., S + 1), where the leading
     dimensions are those of `data` before `axis`. Segment i goes from offsets[i] to offsets[i + 1]; lengths must add up
     to N unless `unsafe`. The results start with `initial`. An empty segment gives that, or 0, nan, -inf, inf or 1. Each
-    is one of a chain of ops; gradient: as for the reduction, shared by equal extrema.
+    saves `data`. Gradient: as for the reduction, shared by equal extrema.
 
     Raises RuntimeError for lengths that do not fit, NotImplementedError for data that are not floating-point.
 
@@ -46,8 +76,19 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if not data.dtype.is_floating_point:
         raise messages.not_implemented_for("_segment_reduce_cpu", data.dtype)
+    with unseen():
+        bounds = _bounds(lengths, offsets, axis, data, unsafe)
+    if is_forward():
+        return composed(data, bounds, reduce, axis, initial)
+    with unseen():
+        array = memory_of(composed(data.detach(), bounds, reduce, axis, initial))
+    args = reduce, axis, initial, bounds, lengths, offsets
+    return record_n(SEGMENT_REDUCE, array, (data,), args, (unsafe,))
+
+
+def composed(data, bounds, reduce, axis, initial):
+    """Compute the reductions by ops that scatter rows, given the offsets of the segments."""
     (kind, neutral), size = _KINDS[reduce], data.shape[axis]
-    bounds = _bounds(lengths, offsets, axis, data, unsafe)
     segments = bounds.shape[-1] - 1
     batches, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
     bounds = bounds.reshape(batches, segments + 1)
@@ -106,7 +147,5 @@ def _checked(bounds, size, name):
         raise RuntimeError(f"segment_reduce(): Expected {name} to describe segments of {size} elements, in order.")
     return bounds
 
-
-composite = {"segment_reduce": FUNCTION_ONLY}
 
 functions = publish(globals(), {"_segment_reduce": segment_reduce})

@@ -41,11 +41,11 @@ UNIQUE_CONSECUTIVE = declare(
 )
 
 
-def _wanted(op, found, t, *wanted):
+def _wanted(op, found, t, *wanted, dim=None):
     """Return the values, or a tuple of the values and the other requested arrays."""
     values = found[0].astype(array_of(t).dtype, copy=False)  # half-precision numbers are sorted as float32
     arrays = (values, *(array for array, flag in zip(found[1:], wanted) if flag))
-    results = record_outputs(op, arrays, (t,), None, 1)
+    results = record_outputs(op, arrays, (t,), None, 1, (dim, *wanted))
     return results if len(results) > 1 else results[0]
 
 
@@ -87,7 +87,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     d = _along(UNIQUE_DIM, t, dim)
     require_kind("bif", "unique_dim", t)
     found = kernels.distinct_slices(as_float32(array_of(t)), d)
-    return _wanted(UNIQUE_DIM, found, t, return_inverse, return_counts)
+    return _wanted(UNIQUE_DIM, found, t, return_inverse, return_counts, dim=d)
 
 
 @typed(return_inverse=bool, return_counts=bool)
@@ -108,7 +108,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     else:
         d = _along(UNIQUE_CONSECUTIVE, t, dim)
         found = kernels.runs_of_slices(array_of(t), d, return_inverse, return_counts)
-    return _wanted(UNIQUE_CONSECUTIVE, found, t, return_inverse, return_counts)
+    return _wanted(UNIQUE_CONSECUTIVE, found, t, return_inverse, return_counts, dim=dim)
 
 
 functions = publish(globals())

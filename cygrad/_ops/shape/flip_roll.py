@@ -34,14 +34,26 @@ def flip(input, *dims, **named):
 
 
 def fliplr(input):
-    """Reverse the order of the elements along the second dimension. Raises RuntimeError for less than 2 dimensions."""
+    """Reverse the order of the elements along the second dimension. Raises RuntimeError for less than 2 dimensions.
+
+    >>> import cygrad
+    >>> cygrad.fliplr(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if require(input, "fliplr").ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
 
 def flipud(input):
-    """Reverse the order of the elements along the first dimension. Raises RuntimeError for a 0-dim tensor."""
+    """Reverse the order of the elements along the first dimension. Raises RuntimeError for a 0-dim tensor.
+
+    >>> import cygrad
+    >>> cygrad.flipud(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if require(input, "flipud").ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)

@@ -97,7 +97,7 @@ def _by_elements(mode, dims, node):
         flags=LINEAR | PRIVATE | (0 if mode == "circular" else IMAGE | IMAGE_GRADIENT),
         kernel=kernels.by_elements,
         node=node,
-        attributes="mode padding",
+        attributes="_ padding",
         batching=_pad,
     )
 

@@ -27,17 +27,35 @@ from cygrad._ops.base.views import (
 
 
 def view_as(input, other):
-    """Return `input.view(other.size())`. Raises RuntimeError like `view`."""
+    """Return `input.view(other.size())`. Raises RuntimeError like `view`.
+
+    >>> import cygrad
+    >>> cygrad.arange(4).view_as(cygrad.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return view(require(input, "view"), require(other, "view_as", "other").shape)
 
 
 def reshape_as(input, other):
-    """Return `input.reshape(other.size())`. Raises RuntimeError like `reshape`."""
+    """Return `input.reshape(other.size())`. Raises RuntimeError like `reshape`.
+
+    >>> import cygrad
+    >>> cygrad.arange(4).reshape_as(cygrad.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return reshape(require(input, "reshape"), require(other, "reshape_as", "other").shape)
 
 
 def expand_as(input, other):
-    """Return `input.expand(other.size())`. Raises RuntimeError like `expand`."""
+    """Return `input.expand(other.size())`. Raises RuntimeError like `expand`.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).expand_as(cygrad.ones(2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
     return expand(require(input, "expand_as"), require(other, "expand_as", "other").shape)
 
 
@@ -53,7 +71,12 @@ def broadcast_to(input, *size, **named):
 
 
 def ravel(input):
-    """Flatten to one contiguous dimension: a view if `input` is contiguous, else a view of a copy."""
+    """Flatten to one contiguous dimension: a view if `input` is contiguous, else a view of a copy.
+
+    >>> import cygrad
+    >>> cygrad.ravel(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     return view(contiguous(require(input, "ravel")), -1)
 
 

@@ -246,7 +246,8 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     base = (whole.shape, whole.strides)
     values = array_of(part).astype(whole.dtype, copy=False)
     array = strided_gradients.strided_scatter(whole, values, view, base)
-    return record_n(AS_STRIDED_SCATTER, array, _operands(t, part), (view, base))
+    hint = part, list(size), list(stride), storage_offset
+    return record_n(AS_STRIDED_SCATTER, array, _operands(t, part), (view, base), hint)
 
 
 functions = publish(globals())

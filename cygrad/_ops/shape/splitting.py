@@ -2,10 +2,11 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import facts, note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.dispatch import unseen
 from cygrad._ops.base.arguments import dim_argument, integer, integers, is_integer, require
 from cygrad._ops.base.batching.views import split_samples
 from cygrad._ops.base.copying import clone
@@ -111,13 +112,23 @@ def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
 
 @facts(overloads="", takes_ints=True)
 def vsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length."""
+    """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length.
+
+    >>> import cygrad
+    >>> cygrad.vsplit(cygrad.arange(4).reshape(2, 2), 2)
+    (tensor([[0, 1]]), tensor([[2, 3]]))
+    """
     return _split_along("vsplit", 2, 0, input, indices_or_sections, indices, sections)
 
 
 @facts(overloads="", takes_ints=True)
 def dsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the third dimension. Sections must have equal length."""
+    """`tensor_split` along the third dimension. Sections must have equal length.
+
+    >>> import cygrad
+    >>> [part.shape for part in cygrad.dsplit(cygrad.ones(1, 2, 4), [1, 3])]
+    [torch.Size([1, 2, 1]), torch.Size([1, 2, 2]), torch.Size([1, 2, 1])]
+    """
     return _split_along("dsplit", 3, 2, input, indices_or_sections, indices, sections)
 
 
@@ -133,14 +144,14 @@ for _row in _UNSAFE.values():
     note_facts(_row.name, {"batching": split_samples})
 
 
-def _unbound(t, parts):
+def _unbound(t, parts, given):
     """Return the parts as tensors on the same memory that autograd does not treat as views of one another."""
     node = parts[0].grad_fn if parts else None
     if node is None and parts and is_recorded(parts[0]):  # only by forward mode
         return tuple(map(clone, parts))
     args = None if node is None else node.args
     row = _UNSAFE["SplitBackward0" if node is None else node.name()]
-    return record_outputs(row, tuple(array_of(part) for part in parts), (t,), args, len(parts))
+    return record_outputs(row, tuple(memory_of(part) for part in parts), (t,), args, len(parts), given)
 
 
 def unsafe_split(tensor, split_size, dim=0):
@@ -148,17 +159,24 @@ def unsafe_split(tensor, split_size, dim=0):
 
     They do share memory: after such a change, no other tensor on that memory may be used.
     """
-    return _unbound(tensor, split(tensor, integer(split_size, "unsafe_split", "split_size", 2), dim))
+    size = integer(split_size, "unsafe_split", "split_size", 2)
+    with unseen():
+        parts = split(tensor, size, dim)
+    return _unbound(tensor, parts, (size, dim))
 
 
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
     """Like `split_with_sizes`, but the results are not tracked as views; see `unsafe_split`."""
-    return _unbound(input, split_with_sizes(input, split_sizes, dim))
+    with unseen():
+        parts = split_with_sizes(input, split_sizes, dim)
+    return _unbound(input, parts, (split_sizes, dim))
 
 
 def unsafe_chunk(input, chunks, dim=0):
     """Like `chunk`, but the results are not tracked as views; see `unsafe_split`."""
-    return _unbound(input, chunk(input, chunks, dim))
+    with unseen():
+        parts = chunk(input, chunks, dim)
+    return _unbound(input, parts, (parts[0].shape[dim] if parts else 1, dim))
 
 
 composite = dict.fromkeys(

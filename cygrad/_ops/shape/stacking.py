@@ -31,6 +31,10 @@ def hstack(tensors, *, out=None):
     """Concatenate tensors horizontally: along the second dimension, or the only one of vectors.
 
     Raises RuntimeError like `cat`.
+
+    >>> import cygrad
+    >>> cygrad.hstack([cygrad.tensor([1, 2]), cygrad.tensor([3])])
+    tensor([1, 2, 3])
     """
     given = [t if isinstance(t, Tensor) and t.ndim else atleast_1d(t) for t in _joinable(tensors, "hstack")]
     return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
@@ -55,12 +59,24 @@ row_stack = vstack
 
 
 def dstack(tensors, *, out=None):
-    """Concatenate tensors along the third dimension. Raises RuntimeError like `cat`."""
+    """Concatenate tensors along the third dimension. Raises RuntimeError like `cat`.
+
+    >>> import cygrad
+    >>> cygrad.dstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
     return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out=out)
 
 
 def column_stack(tensors, *, out=None):
-    """Concatenate matrices, and vectors and scalars as columns, horizontally. Raises RuntimeError like `cat`."""
+    """Concatenate matrices, and vectors and scalars as columns, horizontally. Raises RuntimeError like `cat`.
+
+    >>> import cygrad
+    >>> cygrad.column_stack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = _joinable(tensors, "column_stack")
     return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out=out)
 
@@ -76,13 +92,23 @@ def _each(tensors, function):
 
 @facts(in_python=True)
 def atleast_1d(*tensors):
-    """Return each tensor with at least one dimension."""
+    """Return each tensor with at least one dimension, as a view.
+
+    >>> import cygrad
+    >>> cygrad.atleast_1d(cygrad.tensor(3.0))
+    tensor([3.])
+    """
     return _each(tensors, lambda t: t if require(t, "atleast_1d").ndim else reshape(t, (1,)))
 
 
 @facts(in_python=True)
 def atleast_2d(*tensors):
-    """Return each tensor with at least two dimensions; a vector becomes a row."""
+    """Return each tensor with at least two dimensions, as a view; a vector of n elements becomes a row, (1, n).
+
+    >>> import cygrad
+    >>> cygrad.atleast_2d(cygrad.tensor([1.0, 2.0]))
+    tensor([[1., 2.]])
+    """
 
     def deepen(t):
         ndim = require(t, "atleast_2d").ndim
@@ -93,7 +119,12 @@ def atleast_2d(*tensors):
 
 @facts(in_python=True)
 def atleast_3d(*tensors):
-    """Return each tensor with at least three dimensions: shapes (1, n, 1) for a vector and (m, n, 1) for a matrix."""
+    """Return each tensor with at least three dimensions: shapes (1, n, 1) for a vector and (m, n, 1) for a matrix.
+
+    >>> import cygrad
+    >>> cygrad.atleast_3d(cygrad.tensor([1.0, 2.0])).shape
+    torch.Size([1, 2, 1])
+    """
 
     def deepen(t):
         ndim = require(t, "atleast_3d").ndim

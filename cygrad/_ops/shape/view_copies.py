@@ -11,6 +11,7 @@ from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import keep_apart, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.registry.dispatch import unseen
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.memory_format import contiguous_format
@@ -106,10 +107,11 @@ def _copy(name, view, args, named, input, out):
         view is unfold and len(args) == 3 and out is None and not (named or get_modes())
     ):  # creating the view would take half of the time
         array, arguments = shown_by_unfold(source, *args)
-        return record_n(_row(name, "UnfoldBackward0"), contiguous(array), (source,), arguments)
-    shown = view(source, *args, **named)
+        return record_n(_row(name, "UnfoldBackward0"), contiguous(array), (source,), arguments, (args, named))
+    with unseen():
+        shown = view(source, *args, **named)
     if type(shown) is tuple:
-        return _copies(name, shown, source, out)
+        return _copies(name, shown, source, out, (args, named))
     node = shown.grad_fn
     if node is None and out is None and is_recorded(shown):  # only by forward mode
         return clone(shown, memory_format=contiguous_format)
@@ -117,10 +119,10 @@ def _copy(name, view, args, named, input, out):
     arguments, array = None if node is None else node.args, contiguous(memory_of(shown))
     if out is not None:
         return _write(row, (out,), (array,), source, arguments)[0]
-    return shown if keep_apart((shown,), (array,), row) else record_n(row, array, (source,), arguments)
+    return shown if keep_apart((shown,), (array,), row) else record_n(row, array, (source,), arguments, (args, named))
 
 
-def _copies(name, parts, source, outs):
+def _copies(name, parts, source, outs, given):
     """Like `_copy`, for views with several results."""
     node = parts[0].grad_fn if parts else None
     if node is None and outs is None and parts and is_recorded(parts[0]):
@@ -133,7 +135,7 @@ def _copies(name, parts, source, outs):
         return None
     if not arrays or keep_apart(parts, arrays, row):
         return parts
-    return record_outputs(row, arrays, (source,), arguments, len(arrays))
+    return record_outputs(row, arrays, (source,), arguments, len(arrays), given)
 
 
 def _write(row, outs, arrays, source, arguments):

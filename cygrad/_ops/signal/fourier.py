@@ -109,6 +109,7 @@ def fft_c2r_rule(n, g):
 FFT_C2R = declare(
     "fft_c2r",
     fft_c2r_rule,
+    engine="pairs of frequencies may have other weights: PyTorch transforms with zeros in the place of the second ones",
     flags=LINEAR | PRIVATE,
     kernel=kernels.c2r,
     inputs="self",
@@ -434,13 +435,25 @@ def transform_several(function, input, s, dim, norm, forward, out):
 
 @facts(autocast="float32")
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`ifft` along several dimensions; see `fftn`."""
+    """`ifft` along several dimensions; see `fftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ifftn(cygrad.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return transform_several("ifftn", input, s, dim, norm, False, out)
 
 
 @facts(autocast="float32")
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`rfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
+    """`rfft` along the last of several dimensions, `fft` along the others; see `fftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.rfftn(cygrad.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return real_of_several("rfftn", input, s, dim, norm, out)
 
 
@@ -453,7 +466,13 @@ def real_of_several(function, input, s, dim, norm, out):
 
 @facts(autocast="float32")
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """Inverse of `rfftn`; the last length is that of the result. See `irfft`."""
+    """Inverse of `rfftn`; the last length is that of the result. See `irfft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.irfftn(cygrad.ones(2, 2))
+    tensor([[1., 0.],
+            [0., 0.]])
+    """
     return several_to_real("irfftn", input, s, dim, norm, out)
 
 
@@ -464,7 +483,13 @@ def several_to_real(function, input, s, dim, norm, out):
 
 
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`hfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
+    """`hfft` along the last of several dimensions, `fft` along the others; see `fftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.hfftn(cygrad.ones(2, 2))
+    tensor([[4., 0.],
+            [0., 0.]])
+    """
     return hermitian_of_several("hfftn", input, s, dim, norm, out)
 
 
@@ -476,7 +501,13 @@ def hermitian_of_several(function, input, s, dim, norm, out):
 
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """Inverse of `hfftn`: the conjugate of `rfftn`, with the scale of `ifftn`."""
+    """Inverse of `hfftn`: the conjugate of `rfftn`, with the scale of `ifftn`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ihfftn(cygrad.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return inverse_hermitian_of_several("ihfftn", input, s, dim, norm, out)
 
 
@@ -493,7 +524,15 @@ def inverse_hermitian_of_several(function, input, s, dim, norm, out):
 
 @facts(autocast="float32")
 def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`fftn` along two dimensions, by default the last two."""
+    """`fftn` along two dimensions, by default the last two.
+
+    `y[k, l] = sum_mn x[m, n] * exp(-2 pi i (k m / M + l n / N))`; `s` crops or pads to (M, N).
+
+    >>> import cygrad
+    >>> cygrad.fft.fft2(cygrad.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return transform_several("fft2", input, s, pair(dim, "fft2"), norm, True, out)
 
 
@@ -506,29 +545,59 @@ def pair(dim, function):
 
 @facts(autocast="float32")
 def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ifftn` along two dimensions, by default the last two."""
+    """`ifftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.ifft2(cygrad.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return transform_several("ifft2", input, s, pair(dim, "ifft2"), norm, False, out)
 
 
 @facts(autocast="float32")
 def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`rfftn` along two dimensions, by default the last two."""
+    """`rfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.rfft2(cygrad.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return real_of_several("rfft2", input, s, pair(dim, "rfft2"), norm, out)
 
 
 @facts(autocast="float32")
 def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`irfftn` along two dimensions, by default the last two."""
+    """`irfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.irfft2(cygrad.ones(2, 2))
+    tensor([[1., 0.],
+            [0., 0.]])
+    """
     return several_to_real("irfft2", input, s, pair(dim, "irfft2"), norm, out)
 
 
 def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`hfftn` along two dimensions, by default the last two."""
+    """`hfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.hfft2(cygrad.ones(2, 2))
+    tensor([[4., 0.],
+            [0., 0.]])
+    """
     return hermitian_of_several("hfft2", input, s, pair(dim, "hfft2"), norm, out)
 
 
 def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ihfftn` along two dimensions, by default the last two."""
+    """`ihfftn` along two dimensions, by default the last two.
+
+    >>> import cygrad
+    >>> cygrad.fft.ihfft2(cygrad.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return inverse_hermitian_of_several("ihfft2", input, s, pair(dim, "ihfft2"), norm, out)
 
 

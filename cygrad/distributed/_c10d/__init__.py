@@ -1,5 +1,5 @@
 """Process groups, their stores and collectives: what `torch.distributed` itself names, and `distributed_c10d`.
 
-A group holds a back end, which moves and reduces tensors between processes. For now there is one back end, for a group
-of one process (`single.py`); everything above it does not know how many processes there are.
+A group has an engine for each kind of device, which moves and reduces arrays between processes: `mpi.py`, `nccl.py`,
+`single.py` for a group of one process, `fake.py` for threads that stand for processes. Nothing above them knows which.
 """

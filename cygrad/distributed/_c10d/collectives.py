@@ -4,10 +4,13 @@ Each takes `group=` (all processes by default) and most `async_op=`: then they r
 process that is not in the group gets a warning and does nothing.
 """
 
+from contextlib import ExitStack, contextmanager
+
 from cygrad import Tensor
 from cygrad.distributed._c10d.groups import _get_group, _rank_not_in_group, get_group_rank, get_rank
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed._c10d.work import joined
+from cygrad.distributed._c10d.world import current
 from cygrad.utils.warning import warn
 
 __all__ = [
@@ -30,7 +33,11 @@ def _finished(work, async_op):
     """What a collective returns: its `Work` if it was asked not to wait."""
     if async_op:
         return work
-    work.wait()
+    manager = current().coalescing
+    if manager is not None:
+        manager.append(work)
+    else:
+        work.wait()
     return None
 
 
@@ -334,12 +341,52 @@ def batch_isend_irecv(p2p_op_list):
     """Begin all these calls; returns a list of `Work`."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
-    return [
-        each.op(each.tensor, group=each.group, tag=each.tag, group_dst=each.group_peer)
-        if each.op is isend
-        else each.op(each.tensor, group=each.group, tag=each.tag, group_src=each.group_peer)
-        for each in p2p_op_list
-    ]
+    with ExitStack() as stack:  # with NCCL, a send waits for its receipt, unless both are begun together
+        for engine in {each.group._engine(each.tensor) for each in p2p_op_list}:
+            stack.enter_context(engine.together())
+        return [
+            each.op(each.tensor, group=each.group, tag=each.tag, group_dst=each.group_peer)
+            if each.op is isend
+            else each.op(each.tensor, group=each.group, tag=each.tag, group_src=each.group_peer)
+            for each in p2p_op_list
+        ]
+
+
+class _CoalescingManager:
+    """What `_coalescing_manager` yields: the collectives that were called in it."""
+
+    def __init__(self):
+        self.works = []
+
+    def append(self, work):
+        """Add a collective."""
+        if work:
+            self.works.append(work)
+
+    def wait(self):
+        """Wait for all."""
+        for work in self.works:
+            work.wait()
+
+
+@contextmanager
+def _coalescing_manager(group=None, device=None, async_ops=False):
+    """Within this context collectives are called, and begun together at its end, with NCCL as one group of calls.
+
+    At the end it waits for all, or, with `async_ops`, leaves that to the object that it yields.
+    """
+    group, world = _get_group(group), current()
+    manager = _CoalescingManager()
+    before, world.coalescing = world.coalescing, manager
+    try:
+        with ExitStack() as stack:
+            for engine in set(group._engines.values()):
+                stack.enter_context(engine.together())
+            yield manager
+    finally:
+        world.coalescing = before
+    if not async_ops:
+        manager.wait()
 
 
 def _deprecated(name):

@@ -127,7 +127,7 @@ def _share_cores(local_size):
         set_num_threads(max(1, min(get_num_threads(), cores // local_size)))
 
 
-def engines_for(config, engine, store, timeout):
+def engines_for(config, engine, store, timeout, guard=None):
     """{kind of device: engine} for the devices that a group serves; `engine` is that of the main memory."""
     engines = {}
     for kind, backend in config.get_device_backend_map().items():
@@ -140,7 +140,7 @@ def engines_for(config, engine, store, timeout):
         elif backend == backend.NCCL:
             from cygrad.distributed._c10d.nccl import Nccl  # which imports CuPy's NCCL
 
-            engines[kind] = Nccl(engine)
+            engines[kind] = Nccl(engine, guard)
         else:
             engines[kind] = engine
     return engines

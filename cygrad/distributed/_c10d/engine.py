@@ -3,6 +3,7 @@
 import os
 import time
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 
 __all__ = ["FINISHED", "Engine", "Handle"]
 
@@ -69,6 +70,11 @@ class Engine(ABC):
     size: int
     on_device = False  # whether arrays are in the memory of a GPU
 
+    @property
+    def host(self):
+        """The engine for the main memory of the same processes: this one, unless its arrays are on a GPU."""
+        return self
+
     @abstractmethod
     def all_reduce(self, buffer, op):
         """Reduce `buffer` over all processes, in place."""
@@ -116,6 +122,10 @@ class Engine(ABC):
     @abstractmethod
     def split(self, ranks):
         """Return the engine of a group of these processes, in this order, which all of them call for (no others)."""
+
+    def together(self):
+        """A context in which transfers are begun at the end, together, if the engine can: sends and receipts, too."""
+        return nullcontext()
 
     def close(self):
         """Leave the group. No transfer is under way any more."""

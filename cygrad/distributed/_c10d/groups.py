@@ -48,7 +48,7 @@ class GroupMember(metaclass=_Default):
 
 
 def is_available():
-    """Whether this package works: always True. For now it serves one process.
+    """Whether this package works: always True. Groups of several processes need mpi4py.
 
     >>> import cygrad
     >>> dist = cygrad.distributed
@@ -128,11 +128,15 @@ def init_process_group(
     device_id=None,
     _ranks=None,
 ):
-    """Make the group of all processes, of which there is one for now.
+    """Make the group of all processes.
 
-    `backend` is "gloo", "nccl" (with a GPU) or "cpu:gloo,cuda:nccl". Rank and world size come from `init_method`
-    ("env://", which is the default, "file://" or "tcp://") or accompany `store`. Raises ValueError if they are not
-    given, or the group exists; RuntimeError for a world of more than one process.
+    `backend` is "gloo" or "mpi", which both mean MPI, "nccl" (with a GPU) or "cpu:gloo,cuda:nccl". Rank and world size
+    are those that the launcher (`mpiexec`, `srun`, `cygrad.distributed.run`) has given this process; without a launcher
+    the group has this process alone, and they come from `init_method` ("env://", which is the default, "file://" or
+    "tcp://") or accompany `store`. Collectives that last longer than `timeout`, a `timedelta`, raise.
+
+    Raises ValueError if rank and world size are not given, or the group exists; RuntimeError if they are not those of
+    the launcher, if the processes do not find each other, or if mpi4py is missing.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -193,7 +197,7 @@ def _made(name, ranks, engine, group_name, group_desc, device_id, timeout):
     group_name = group_name or str(world.count)
     config = BackendConfig(name)
     made = ProcessGroup(
-        engines_for(config, engine, world.connection.store, timeout),
+        engines_for(config, engine, world.connection.store, timeout, world.connection.guard),
         ranks,
         engine.rank,
         name=name,

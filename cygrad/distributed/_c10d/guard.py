@@ -23,7 +23,7 @@ from cygrad.distributed._c10d.board import ENDING, FAILED, LEFT, RUNNING, WAITIN
 from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
 from cygrad.distributed._c10d.errors import DistBackendError
 
-__all__ = ["Guard", "RankFailure"]
+__all__ = ["Guard", "RankFailure", "program_line"]
 
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
@@ -42,7 +42,7 @@ class RankFailure(DistBackendError):
     __module__ = "cygrad.distributed"
 
 
-def _program_line(frame):
+def program_line(frame):
     """The innermost line that is not in this package, as "train.py:38"."""
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -162,7 +162,7 @@ class Guard:
 
     def _keep_answering(self):
         """Write where the program is, when someone asks: in a thread, as the program may be anywhere."""
-        main = threading.main_thread().ident or 0
+        self._main = main = threading.main_thread().ident or 0
         board, index = self.board, self.index
 
         def answer():
@@ -173,7 +173,7 @@ class Guard:
                 row = board.row(index)
                 if row.asked != answered and row.state in (RUNNING, WAITING):
                     answered = row.asked
-                    board.place(index, _program_line(sys._current_frames().get(main)))
+                    board.place(index, program_line(sys._current_frames().get(main)))
 
         self._thread = threading.Thread(target=answer, name="cygrad.distributed", daemon=True)
         self._thread.start()
@@ -193,7 +193,7 @@ class Guard:
             text += f" in group {group.group_name}"
         if get_debug_level() is DebugLevel.DETAIL and not name.startswith(("send", "recv")):
             self._compare(group, number, text, name, tensors, details)
-        text = f"{text} at {_program_line(sys._getframe(1))}"
+        text = f"{text} at {program_line(sys._getframe(1))}"
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
         return _Watch(self, group._ranks, text, number)
@@ -201,7 +201,7 @@ class Guard:
     def _compare(self, group, number, text, name, tensors, details):
         """Raise if some rank of the group calls something else."""
         what = name if name in _UNEQUAL else text
-        line = _program_line(sys._getframe(2))
+        line = program_line(sys._getframe(2))
         signature = f"{what} {_details(details)}\0{text}{_details(details)} at {line}".encode()[:_SIGNATURE]
         mine = np.zeros(_SIGNATURE, np.uint8)
         mine[: len(signature)] = np.frombuffer(signature, np.uint8)
@@ -233,13 +233,30 @@ class Guard:
         else:
             self._last_hook(kind, error, trace)
         first_line, _, _ = text.partition("\n")
-        self.board.place(self.index, f"{first_line} at {_failure_line(trace)}", FAILED)
+        self._end(first_line, _failure_line(trace))
+
+    def end_later(self, error):
+        """A collective has failed that the program cannot see: end the job, unless the program does, in some seconds.
+
+        Called from a thread; the program may be waiting for a GPU, or go on with what the collective has not written.
+        """
+        print(f"[rank {self.rank}] {error}", file=sys.stderr, flush=True)
+
+        def end():
+            if not self._is_ended.wait(_GRACE) and not self._is_closed:
+                self._end(str(error).partition("\n")[0], program_line(sys._current_frames().get(self._main)))
+
+        threading.Thread(target=end, name="cygrad.distributed end", daemon=True).start()
+
+    def _end(self, first_line, place):
+        """Let all ranks know of this one's failure, print where they are, and end the job."""
+        self.board.place(self.index, f"{first_line} at {place}", FAILED)
         if self.board.failure is None:
             self.board.failure = self.index
         if self.board.failure != self.index:
             self._wait_for_the_end()
         if self._has_far:
-            self._tell_others(f"{first_line} at {_failure_line(trace)}")
+            self._tell_others(f"{first_line} at {place}")
         self._let_others_see()
         if not self.board.is_reported:
             self.board.set_reported()

@@ -1,6 +1,7 @@
 """`ProcessGroup`: the processes that take part in a collective, and the collectives by their low-level names."""
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,8 @@ class ProcessGroup:
         watch = None
         if self._guard is not None:
             watch = self._guard.entered(self, name, tensors, details)
-        handles = [begin(self._engine(tensor), parcel.array, tensor) for tensor, parcel in zip(tensors, parcels)]
+        with self._engine(tensors[0]).together() if len(tensors) > 1 else nullcontext():
+            handles = [begin(self._engine(tensor), parcel.array, tensor) for tensor, parcel in zip(tensors, parcels)]
         writes = [parcel.write for parcel in parcels if parcel.write is not None]
         return Work(tensors if results is None else results, handles, writes, watch, self._timeout)
 
@@ -400,7 +402,7 @@ class ProcessGroup:
 
     def _bytes_engine(self):
         """The engine for the main memory."""
-        return next((each for each in self._engines.values() if not each.on_device), self._engine())
+        return next((each for each in self._engines.values() if not each.on_device), self._engine().host)
 
     # --- Checks ----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ class World:
         self.connection = None
         self.engine, self.store = engine, store
         self.shards = None  # of `deterministic`
+        self.coalescing = None  # collects what is called within `_coalescing_manager`
 
 
 _OF_PROCESS = World()

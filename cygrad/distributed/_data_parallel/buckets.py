@@ -69,16 +69,20 @@ class Bucket:
         self.work: Any = None
         self.is_launched = False
 
-    def fill(self, scale, touched, is_shadow=False):
+    def fill(self, scale, touched, is_shadow=False, untouched_scale=None):
         """Take over the gradients, scaled; parameters without a gradient count as zeros.
 
-        touched: for the number of each parameter, whether it has got a gradient since the last reduction.
+        touched: for the number of each parameter, whether it has got a gradient since the last reduction. The others
+        are scaled by `untouched_scale`, if that is given.
         """
         if is_shadow:
             self.flat.zero_()
             return
         self.header.copy_(self._complete_header)
-        if all(parameter.grad is view for parameter, view in zip(self.parameters, self.views)):
+        if untouched_scale is not None:
+            for number, parameter, view in zip(self.numbers, self.parameters, self.views):
+                self._take(parameter.grad, view, scale if touched[number] else untouched_scale)
+        elif all(parameter.grad is view for parameter, view in zip(self.parameters, self.views)):
             if scale != 1:
                 self.data.mul_(scale)
         else:
@@ -131,11 +135,15 @@ class SparseBucket:
         """Forget the last pass."""
         self.left, self.work, self.is_launched = self.expected, None, False
 
-    def reduce(self, gather, scale):
-        """Add up the gradients of all processes; `gather(object)` returns those of all. Returns who lacks it."""
+    def reduce(self, gather, scale, own_scale=1):
+        """Add up the gradients of all processes; `gather(object)` returns those of all. Returns who lacks it.
+
+        All are scaled by `scale`, and this process's by `own_scale` before.
+        """
         parameter = self.parameters[0]
         mine = parameter.grad
         if mine is not None:
+            mine = mine if own_scale == 1 else mine * own_scale
             mine = elements(mine if mine.is_sparse else mine.to_sparse())
         found = gather(mine)
         parts = [each for each in found if each is not None]

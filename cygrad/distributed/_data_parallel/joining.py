@@ -21,7 +21,7 @@ def agree_before_forward(model):
     Returns the rank whose buffers all take.
     """
     active = Join.notify_join_context(model)
-    if not model._divide_by_initial_world_size:
+    if model.average == "sum" or not model._divide_by_initial_world_size:
         model._reducer.divisor = active
     group = model.process_group
     return maximum(group, model.device, int(model.require_backward_grad_sync), group.rank())[1]

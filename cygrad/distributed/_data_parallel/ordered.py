@@ -111,6 +111,8 @@ def ordered_sum(tensors, shards, group):
 class OrderedReducer(Reducer):
     """Averages the gradients of the micro-batches of all processes in a fixed order; each backward pass gives one."""
 
+    keeps_earlier = True
+
     def __init__(self, names, parameters, is_sparse, group, model, shards):
         if any(is_sparse):
             raise RuntimeError("distributed.deterministic(True): gradients that are sparse cannot be added up in order")
@@ -215,7 +217,8 @@ class OrderedReducer(Reducer):
         totals = {key: ordered_sum(tree.sums(), self.shards, self.group) for key, tree in self._trees.items()}
         for bucket in self.buckets:
             bucket.flat.copy_(totals[bucket.index])
-            bucket.data.mul_(1 / self.shards)
+            if not self.adds_up:
+                bucket.data.mul_(1 / self.shards)
         for place, (buffer, before) in enumerate(zip(self._statistics, self._before)):
             if buffer.is_floating_point():
                 buffer.copy_(before + (totals["statistics", place] * (1 / self.shards)).view(buffer.shape))

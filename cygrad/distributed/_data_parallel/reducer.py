@@ -11,7 +11,9 @@ of a bucket (`Bucket.header`) that some process has no gradient for a parameter.
 by one blocking call: then there is nothing to hide it behind.
 
 A pass that comes after another without `zero_grad` averages what is there anew. The mean of means is the mean, so this
-is right for any number of passes, and for gradients that have been accumulated under `no_sync`.
+is right for any number of passes, and for gradients that have been accumulated under `no_sync`. Not so for
+`average="sum"`: there what is the same everywhere, from an earlier pass, is divided by the number of processes before
+more is added to it.
 """
 
 import weakref
@@ -29,7 +31,9 @@ __all__ = ["Reducer"]
 
 
 class Reducer:
-    """Averages the gradients of parameters over a group."""
+    """Averages the gradients of parameters over a group, or adds them up."""
+
+    keeps_earlier = False  # whether gradients of earlier passes are set aside, and not reduced again
 
     def __init__(self, names, parameters, is_sparse, group, model):
         self.names, self.parameters, self.is_sparse, self.group = names, parameters, is_sparse, group
@@ -38,6 +42,7 @@ class Reducer:
         self.hook: Any = None
         self.is_in_pass = False
         self.divisor = None  # other than the number of processes, for `join`
+        self.adds_up = model.average == "sum"
         self.touched = [False] * len(parameters)
         self.times = [1] * len(parameters)  # how often each gets a gradient in a pass
         self.passes = 0
@@ -52,6 +57,10 @@ class Reducer:
             parameter.register_post_accumulate_grad_hook(partial(_arrived, own, number))
             for number, parameter in enumerate(parameters)
         ]
+        if self.adds_up and not self.keeps_earlier:
+            hooks += [
+                parameter.register_hook(partial(_comes, own, number)) for number, parameter in enumerate(parameters)
+            ]
         weakref.finalize(self, _remove, hooks).atexit = False
 
     @property
@@ -96,7 +105,7 @@ class Reducer:
         if len(self.buckets) == 1:
             return
         rest = sorted(set(range(len(self.parameters))) - set(self._arrivals), reverse=True)
-        order = cygrad.tensor(list(dict.fromkeys(self._arrivals)) + rest)
+        order = cygrad.tensor(list(dict.fromkeys(self._arrivals)) + rest, device=self.model.device)
         self.group.broadcast([order], 0).wait()
         assignment = self._assigned(order.tolist())
         if assignment[0] != [bucket.numbers for bucket in self.buckets]:
@@ -152,6 +161,23 @@ class Reducer:
         queue_callback(self._finish)
         self.is_in_pass, self._running = True, self.model
 
+    @property
+    def _share(self):
+        """The part of each process in what all have."""
+        return 1 / (self.divisor or self.group.size())
+
+    @property
+    def scale(self):
+        """What gradients are multiplied by before they are added up."""
+        return 1 if self.adds_up else self._share
+
+    def _comes(self, number):
+        """The hook of a parameter whose gradient is about to be added to `.grad`."""
+        earlier = self.parameters[number].grad
+        if earlier is not None and not self.touched[number]:
+            with cygrad.no_grad():
+                earlier.mul_(self._share)
+
     def _arrived(self, number, parameter):
         """The hook of a parameter: its gradient is complete."""
         self.touched[number] = True
@@ -189,7 +215,7 @@ class Reducer:
         if isinstance(bucket, SparseBucket):
             return
         if self.hook is None:
-            bucket.fill(1 / (self.divisor or self.group.size()), self.touched, is_shadow)
+            bucket.fill(self.scale, self.touched, is_shadow, self._share if self.adds_up else None)
             bucket.work = self.group.allreduce([bucket.flat])
         else:
             bucket.fill(1, self.touched, is_shadow)
@@ -223,7 +249,8 @@ class Reducer:
             self._launch(bucket, is_shadow)
         for bucket in self.buckets:
             if isinstance(bucket, SparseBucket):
-                bucket.lacking_ranks = bucket.reduce(self.gather, 1 / (self.divisor or self.group.size()))
+                is_earlier = self.adds_up and not self.touched[bucket.numbers[0]]
+                bucket.lacking_ranks = bucket.reduce(self.gather, self.scale, self._share if is_earlier else 1)
             elif self.hook is None:
                 bucket.work.wait()
             else:
@@ -232,7 +259,8 @@ class Reducer:
                 if result is not bucket.data:
                     bucket.data.copy_(result)
         if self.hook is not None:  # hooks see the gradients alone
-            headers = cygrad.cat([b.header.float() for b in self.buckets if isinstance(b, Bucket)] or [cygrad.zeros(1)])
+            none = cygrad.zeros(0, device=self.model.device)
+            headers = cygrad.cat([none, *(b.header.float() for b in self.buckets if isinstance(b, Bucket))])
             self.group.allreduce([headers]).wait()
             for bucket in self.buckets:
                 if isinstance(bucket, Bucket):
@@ -300,6 +328,12 @@ def _arrived(own, number, parameter):
     reducer = own()
     if reducer is not None:
         reducer._arrived(number, parameter)
+
+
+def _comes(own, number, gradient):
+    reducer = own()
+    if reducer is not None:
+        reducer._comes(number)
 
 
 def _remove(hooks):

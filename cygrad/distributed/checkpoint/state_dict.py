@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import cygrad.distributed as dist
-from cygrad import Tensor
+from cygrad import Tensor, tensor, zeros_like
 from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values
 from cygrad.distributed.fsdp.fully_sharded_data_parallel import clean_tensor_name
 from cygrad.distributed.tensor._dtensor import DTensor
 from cygrad.nn.parallel import DataParallel, DistributedDataParallel
+from cygrad.optim import LBFGS
 
 __all__ = [
     "StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",
@@ -94,13 +95,41 @@ def _inside(optimizer):
     return getattr(optimizer, "optim", optimizer)
 
 
+def _make_state(optimizer):
+    """Give an optimizer that has not made a step the state that a checkpoint is loaded into.
+
+    The step is made with gradients and learning rates of 0, and changes no parameter.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if optimizer.state or isinstance(optimizer, LBFGS) or any(p.grad is not None for p in parameters):
+        return  # LBFGS would call the closure
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    try:
+        for p in parameters:
+            p.grad = zeros_like(p) if p.requires_grad else None
+        for group, rate in zip(optimizer.param_groups, rates):
+            if rate is not None:
+                group["lr"] = tensor(0.0) if isinstance(rate, Tensor) else 0.0
+        optimizer.step()
+    finally:
+        for group, rate in zip(optimizer.param_groups, rates):
+            if rate is not None:
+                group["lr"] = rate
+        for p in parameters:
+            p.grad = None
+
+
 def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None):
-    """The states of optimizers, keyed by the parameters' names; flat, with dotted names, if the options say so."""
+    """The states of optimizers, keyed by the parameters' names; flat, with dotted names, if the options say so.
+
+    An optimizer that has not made a step gets its state here, so that `load` has something to load into.
+    """
     options = options or StateDictOptions()
     names = _parameter_names(model)
     together: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _as_tuple(optimizers):
         inner = _inside(optimizer)
+        _make_state(inner)
         parameters = [p for group in inner.param_groups for p in group["params"]]
         for number, values in inner.state_dict()["state"].items():
             values = _as_asked(spread_values(parameters[number], values), options)

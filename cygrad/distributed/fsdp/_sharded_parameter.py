@@ -65,7 +65,8 @@ def joint_norm(parameters, norm_type):
     parts = []
     for group, gradients in groups.items():
         norms = [cygrad.linalg.vector_norm(each, norm_type) for each in gradients if each.numel()]
-        norm = cygrad.linalg.vector_norm(cygrad.stack(norms), norm_type) if norms else cygrad.zeros(())
+        none = cygrad.zeros((), device=sharded[0].device)
+        norm = cygrad.linalg.vector_norm(cygrad.stack(norms), norm_type) if norms else none
         if group is not None:
             if norm_type == float("inf"):
                 group.allreduce([norm], ReduceOp.MAX).wait()

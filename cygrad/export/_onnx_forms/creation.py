@@ -101,3 +101,61 @@ def one_hot(g: Graph, tensor: Value, num_classes: int = -1) -> Value:
         raise Unsupported("`num_classes=-1`, which follows the values")
     numbers = g.constant(np.array([0, 1]), cygrad.int64)
     return g.op("OneHot", tensor, g.ints([num_classes]), numbers, dtype=cygrad.int64, axis=-1)
+
+
+# -- random numbers, which another generator draws ---------------------------------------------------------
+
+
+def _drawn(g: Graph, kind: str, sizes: Value, dtype: Any, **attributes: Any) -> Value:
+    numbers: dict[str, Any] = {name: float(value) for name, value in attributes.items()}
+    return g.op(f"Random{kind}Like", filled(g, sizes, 0, dtype), dtype=dtype, **numbers)
+
+
+@form("rand")
+def rand(g: Graph, *size: Any, **named: Any) -> Value:
+    return _drawn(g, "Uniform", _sizes(g, size, named), g.results[0].dtype)
+
+
+@form("randn")
+def randn(g: Graph, *size: Any, **named: Any) -> Value:
+    return _drawn(g, "Normal", _sizes(g, size, named), g.results[0].dtype)
+
+
+@form("rand_like")
+def rand_like(g: Graph, input: Value, **named: Any) -> Value:
+    return _drawn(g, "Uniform", g.sizes(input), g.results[0].dtype)
+
+
+@form("randn_like")
+def randn_like(g: Graph, input: Value, **named: Any) -> Value:
+    return _drawn(g, "Normal", g.sizes(input), g.results[0].dtype)
+
+
+@form("uniform")
+def uniform(g: Graph, input: Value, from_: float = 0, to: float = 1, *, generator: Any = None, **named: Any) -> Value:
+    return _drawn(g, "Uniform", g.sizes(input), input.dtype, low=named.get("from", from_), high=to)
+
+
+@form("normal")
+def normal(g: Graph, input: Any, mean: Any = 0, std: Any = 1, **named: Any) -> Value:
+    if not isinstance(input, Value) or isinstance(mean, Value) or "size" in named:
+        raise Unsupported("torch.normal; Tensor.normal_ has a form")
+    return _drawn(g, "Normal", g.sizes(input), input.dtype, mean=mean, scale=std)
+
+
+@form("bernoulli")
+def bernoulli(g: Graph, input: Value, p: Any = None, *, generator: Any = None, out: Any = None) -> Value:
+    if isinstance(p, Value):
+        raise Unsupported("a tensor of probabilities apart from the input")
+    shares = input if p is None else filled(g, g.sizes(input), p, input.dtype)
+    drawn = g.op("RandomUniformLike", shares)  # ONNX's own Bernoulli is run with the opposite share by onnxruntime
+    return g.cast(g.op("Less", drawn, shares, dtype=cygrad.bool), input.dtype)
+
+
+@form("multinomial")
+def multinomial(g: Graph, input: Value, num_samples: int, replacement: bool = False, **named: Any) -> Value:
+    if not replacement and num_samples > 1:
+        raise Unsupported("several draws without replacement")
+    logs = g.op("Log", input if input.rank > 1 else g.op("Unsqueeze", input, [0]))
+    found = g.cast(g.op("Multinomial", logs, dtype=cygrad.int32, sample_size=num_samples), cygrad.int64)
+    return found if input.rank > 1 else g.op("Squeeze", found, [0])

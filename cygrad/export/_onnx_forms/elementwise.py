@@ -225,6 +225,85 @@ def logaddexp(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
     return g.op("Add", g.op("Max", a, b), log1p(g, g.op("Exp", gap)))
 
 
+@form("copysign")
+def copysign(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
+    a, b = (g.value(each, g.results[0].dtype) for each in (input, other))
+    size = g.op("Abs", a)
+    return g.where(_has_sign(g, b), g.op("Neg", size), size)
+
+
+def _has_sign(g: Graph, value: Value) -> Value:
+    """Whether a number is negative or -0.0, whose reciprocal is negative."""
+    zero = g.constant(0, value.dtype)
+    negative = g.op("Less", value, zero, dtype=cygrad.bool)
+    if not value.is_float:
+        return negative
+    return g.op("Or", negative, g.op("Less", g.op("Reciprocal", value), zero, dtype=cygrad.bool))
+
+
+@form("signbit")
+def signbit(g: Graph, input: Value, *, out: Any = None) -> Value:
+    return _has_sign(g, input)
+
+
+@form("ldexp")
+def ldexp(g: Graph, input: Value, other: Value, *, out: Any = None) -> Value:
+    a, b = (g.value(each, g.results[0].dtype) for each in (input, other))
+    return g.op("Mul", a, g.op("Pow", g.constant(2, a.dtype), b))
+
+
+def _power_of_two(g: Graph, exponent: Value) -> Value:
+    return g.op("Pow", g.constant(2, exponent.dtype), exponent)
+
+
+@form("bitwise_left_shift", "__lshift__", "__ilshift__")
+def left_shift(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
+    a, b = g.promoted(input, other)
+    return g.op("Mul", a, _power_of_two(g, b))
+
+
+@form("bitwise_right_shift", "__rshift__", "__irshift__")
+def right_shift(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
+    a, b = g.promoted(input, other)
+    return floor_divide(g, a, _power_of_two(g, b))
+
+
+@form("__rlshift__")
+def rleft_shift(g: Graph, input: Value, other: Any) -> Value:
+    return left_shift(g, other, input)
+
+
+@form("__rrshift__")
+def rright_shift(g: Graph, input: Value, other: Any) -> Value:
+    return right_shift(g, other, input)
+
+
+@form("isreal")
+def isreal(g: Graph, input: Value) -> Value:
+    return g.op("Expand", g.constant(True, cygrad.bool), g.sizes(input))
+
+
+@form("special.xlog1py")
+def xlog1py(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
+    a, b = (g.value(each, g.results[0].dtype) for each in (input, other))
+    zero = g.constant(0, a.dtype)
+    return g.where(g.op("Equal", a, zero, dtype=cygrad.bool), g.op("Mul", zero, b), g.op("Mul", a, log1p(g, b)))
+
+
+@form("special.entr")
+def entr(g: Graph, input: Value, *, out: Any = None) -> Value:
+    x = _as_result(g, input)
+    zero = g.constant(0, x.dtype)
+    below = g.op("Less", x, zero, dtype=cygrad.bool)
+    return g.where(below, g.constant(-math.inf, x.dtype), g.op("Neg", xlogy(g, x, x)))
+
+
+@form("special.ndtr")
+def ndtr(g: Graph, input: Value, *, out: Any = None) -> Value:
+    x = _scaled(g, _as_result(g, input), math.sqrt(0.5))
+    return _scaled(g, g.op("Add", g.constant(1, x.dtype), g.op("Erf", x)), 0.5)
+
+
 # -- comparisons and logic ---------------------------------------------------------------------------------
 
 

@@ -75,7 +75,15 @@ def grid_sample(
     return g.op("GridSample", input, grid, mode=mode, padding_mode=padding_mode, align_corners=int(bool(align_corners)))
 
 
-@form("affine_grid")
+@form("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(
+    g: Graph, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    return grid_sample(g, input, grid, mode, ("zeros", "border", "reflection")[padding_mode], align_corners)
+
+
+@form("affine_grid", "affine_grid_generator")
 def affine_grid(g: Graph, theta: Value, size: Any, align_corners: bool | None = None) -> Value:
     if g.opset < 20:
         raise Unsupported("affine grids; opset_version=20 has them")

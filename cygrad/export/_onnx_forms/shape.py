@@ -246,6 +246,12 @@ def tensor_split(g: Graph, input: Value, indices_or_sections: Any, dim: int = 0)
     return chunk(g, input, len(g.results), dim)
 
 
+@form("hsplit", "vsplit", "dsplit")
+def split_along(g: Graph, input: Value, *args: Any, **named: Any) -> Any:
+    axis = {"hsplit": min(input.rank - 1, 1), "vsplit": 0, "dsplit": 2}[g.target]
+    return chunk(g, input, len(g.results), axis)
+
+
 @form("unbind", "unbind_copy")
 def unbind(g: Graph, input: Value, dim: int = 0) -> Any:
     axis, count = input.axis(dim), len(g.results)

@@ -15,8 +15,8 @@ from typing import Any
 __all__ = ["FAMILIES", "FORMS", "Unsupported", "base_name", "form", "form_of"]
 
 FAMILIES = (
-    "activations attention convolution creation elementwise images indexing normalization pooling products recurrent "
-    "reduction shape"
+    "activations attention convolution creation elementwise images indexing losses matrices normalization order "
+    "pooling products recurrent reduction shape"
 ).split()
 FORMS: dict[str, Callable[..., Any]] = {}
 

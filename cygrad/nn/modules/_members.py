@@ -92,6 +92,13 @@ class Members:
         A buffer that is not `persistent` is omitted from `state_dict`. None reserves the name. Raises
         `KeyError` if the name is taken, empty or contains a dot, `TypeError` for anything other than a
         tensor.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> model = nn.Module()
+        >>> model.register_buffer('mean', cygrad.zeros(2))
+        >>> model.state_dict()
+        OrderedDict([('mean', tensor([0., 0.]))])
         """
         self._check_new_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -210,7 +217,13 @@ class Members:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield (name, parameter) pairs, including submodules' if `recurse`; shared ones only once."""
+        """Yield (name, parameter) pairs, including submodules' if `recurse`; shared ones only once.
+
+        >>> from cygrad import nn
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        >>> [name for name, parameter in model.named_parameters()]
+        ['0.weight', '0.bias', '1.weight', '1.bias']
+        """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:

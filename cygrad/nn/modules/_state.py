@@ -163,6 +163,11 @@ class Stateful:
 
         Returns the missing and the unexpected keys. Raises a `RuntimeError` that lists every
         mismatch, with nothing changed.
+
+        >>> from cygrad import nn
+        >>> model = nn.Linear(2, 1)
+        >>> model.load_state_dict(nn.Linear(2, 1).state_dict())
+        <All keys matched successfully>
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

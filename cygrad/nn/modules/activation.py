@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 class Tanh(Activation):
-    """The hyperbolic tangent, elementwise, between -1 and 1.
+    """The hyperbolic tangent (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise, between -1 and 1.
 
     >>> import cygrad
     >>> cygrad.nn.Tanh()(cygrad.tensor([0.0, 1.0]))

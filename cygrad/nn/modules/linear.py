@@ -36,7 +36,8 @@ class Linear(Module):
 
     Input shape (*, in_features), output shape (*, out_features). `weight` has the shape
     (out_features, in_features), `bias` (out_features,) or is None. Both are initialized
-    uniformly in +-1/sqrt(in_features).
+    uniformly in +-1/sqrt(in_features). Raises RuntimeError if the last dimension of the input
+    is not in_features.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Linear(20, 30)

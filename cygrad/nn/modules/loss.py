@@ -104,6 +104,8 @@ class BCELoss(WeightedLoss):
 class BCEWithLogitsLoss(WeightedLoss):
     """A sigmoid and `BCELoss` in one, without overflow.
 
+    -(target log sigmoid(input) + (1 - target) log(1 - sigmoid(input))), elementwise, then reduced.
+
     `weight` scales elements, `pos_weight` the terms of positive targets.
 
     >>> import cygrad
@@ -150,7 +152,7 @@ class KLDivLoss(TargetLoss):
 
 
 class NLLLoss(WeightedLoss):
-    """The negative log-likelihood: minus the log-probability in `input` of each sample's class.
+    """The negative log-likelihood: -weight[class] * input[class] for each sample, then reduced.
 
     Input of shape (C) or (N, C, d1, ...) holds log-probabilities, target () or (N, d1, ...) class
     indices. `weight` (C) scales classes; samples of class `ignore_index` are ignored.
@@ -190,6 +192,8 @@ class NLLLoss2d(NLLLoss):
 
 class CrossEntropyLoss(WeightedLoss):
     """Log-softmax and `NLLLoss` in one: the usual loss of a classifier.
+
+    log(sum over classes of exp(input)) - input[class] for each sample, then reduced.
 
     Input of shape (C) or (N, C, d1, ...) holds unnormalized scores (logits); target either () or
     (N, d1, ...) class indices, or class probabilities of input's shape. `label_smoothing` mixes the

@@ -115,7 +115,16 @@ class Module(Hooked, Stateful, Members):
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output. Every subclass defines this; call the module itself, not this method."""
+        """Compute the output. Every subclass defines this; call the module itself, not this method.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> class Double(nn.Module):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        >>> Double()(cygrad.ones(2))
+        tensor([2., 2.])
+        """
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # Modes
@@ -125,6 +134,10 @@ class Module(Hooked, Stateful, Members):
 
         `Dropout` and batch norms behave differently in the two modes. Raises `ValueError` if `mode`
         is not a bool.
+
+        >>> from cygrad import nn
+        >>> nn.Dropout().train(False).training
+        False
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -134,7 +147,15 @@ class Module(Hooked, Stateful, Members):
         return self
 
     def eval(self) -> Self:
-        """Switch to evaluation mode: `train(False)`."""
+        """Switch to evaluation mode: `train(False)`.
+
+        This does not switch off recording; that is what `no_grad` is for.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Dropout().eval()(cygrad.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -144,7 +165,16 @@ class Module(Hooked, Stateful, Members):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> model = nn.Linear(2, 1)
+        >>> model(cygrad.ones(2)).backward()
+        >>> model.zero_grad()
+        >>> print(model.weight.grad)
+        None
+        """
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 

@@ -158,6 +158,8 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Normalizes channels over a batch of vectors (N, C) or sequences (N, C, L), as `F.batch_norm`.
 
+    Computes `(x - mean) / sqrt(var + eps) * weight + bias` for each channel.
+
     Training uses the mean and biased variance of the batch, and updates `running_mean` and `running_var`
     with `momentum` (None: a cumulative average); evaluation uses these running statistics.
 
@@ -280,7 +282,10 @@ def _shape(given: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """Normalizes over the last dimensions, which have the shape `normalized_shape`, as `F.layer_norm`.
+    """Normalizes over the last dimensions: `(x - mean) / sqrt(var + eps) * weight + bias`, as `F.layer_norm`.
+
+    Input and output shape (*, *normalized_shape). `weight` and `bias` have the shape `normalized_shape`, and start at
+    1 and 0. Raises RuntimeError if the last dimensions of the input differ.
 
     >>> import cygrad
     >>> cygrad.nn.LayerNorm(2)(cygrad.tensor([1.0, 3.0])).detach().round(decimals=3)

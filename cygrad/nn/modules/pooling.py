@@ -64,6 +64,9 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of images, as `F.max_pool2d`.
 
+    Input shape ([n,] channels, height, width). Each length of the output is
+    (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up with `ceil_mode`.
+
     >>> import cygrad
     >>> cygrad.nn.MaxPool2d(2)(cygrad.ones(1, 6, 28, 28)).shape
     torch.Size([1, 6, 14, 14])
@@ -141,6 +144,9 @@ class _AvgPoolOfImages(_AvgPool):
 class AvgPool2d(_AvgPoolOfImages):
     """The mean of each window of images, as `F.avg_pool2d`.
 
+    Input shape ([n,] channels, height, width). Each length of the output is
+    (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
+
     >>> import cygrad
     >>> cygrad.nn.AvgPool2d(2)(cygrad.ones(1, 6, 28, 28)).shape
     torch.Size([1, 6, 14, 14])
@@ -181,6 +187,9 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 class AdaptiveAvgPool2d(_Adaptive):
     """The means of `output_size` windows that cover each image, as `F.adaptive_avg_pool2d`.
+
+    Input shape ([n,] channels, height, width), output shape ([n,] channels, *output_size). Window i of n begins at
+    floor(i length / n) and ends before ceil((i + 1) length / n).
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape

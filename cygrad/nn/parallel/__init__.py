@@ -1,4 +1,4 @@
-"""PyTorch's data-parallel wrappers, for one device and one process."""
+"""PyTorch's data-parallel wrappers: over processes, and over devices, of which there is one for each process."""
 
 from cygrad.nn.parallel.data_parallel import DataParallel, data_parallel
 from cygrad.nn.parallel.distributed import DistributedDataParallel

@@ -22,7 +22,9 @@ class DistributedDataParallel(Module):
     Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With `gradient_as_bucket_view` gradients
     are views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
     `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names
-    those without one, in the same step and in all processes. See docs/data_parallel.md.
+    those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
+    instead, for losses that are divided by the number of elements in all processes (`distributed.mean_loss`). See
+    docs/data_parallel.md.
 
     The names in its `state_dict()` start with `module.`. Raises ValueError if there is no group
     (`distributed.init_process_group`), and RuntimeError if no parameter requires grad, or the processes' modules
@@ -62,8 +64,14 @@ class DistributedDataParallel(Module):
         bucket_cap_mb_list: list[int] | None = None,
         batched_grad_copy: bool = False,
         forward_sync_buffers: bool | None = None,
+        *,
+        average: str = "ranks",
     ) -> None:
         super().__init__()
+        from cygrad.distributed._data_parallel.averages import check_average  # many programs use no process group
+
+        check_average(average, "DistributedDataParallel()")
+        self.average = average
         if device_mesh is not None:
             if process_group is not None:
                 raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
@@ -234,6 +242,10 @@ class DistributedDataParallel(Module):
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        if self.average == "sum":
+            raise ValueError(
+                'register_comm_hook: a hook decides itself what it divides by\n  to fix it: leave `average="sum"` out'
+            )
         names = list(inspect.signature(hook).parameters.values())
         bucket = cygrad.distributed.GradBucket
         if len(names) > 1 and names[1].annotation not in (inspect.Parameter.empty, "GradBucket", bucket):

@@ -78,7 +78,9 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients by a common factor so that their joint norm is at most `max_norm`; return the previous norm.
+    """Scale all gradients so that their joint norm is at most `max_norm`; return the norm that they had.
+
+    The common factor is `min(1, max_norm / (norm + 1e-6))`.
 
     See `get_total_norm` for the options. Parameters without a gradient are ignored.
 

@@ -46,6 +46,7 @@ def pack_padded_sequence(
     order = None
     if not enforce_sorted:
         sizes, order = sizes.sort(descending=True)
+        order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     padded = input.transpose(0, 1) if batch_first else input
     if not padded.numel():
@@ -53,7 +54,7 @@ def pack_padded_sequence(
     steps, batch = padded.shape[0], padded.size(1)
     _check_lengths(sizes, steps, batch)
     batch_sizes = (sizes > cygrad.arange(int(sizes[0])).unsqueeze(1)).sum(1)
-    rows = padded.flatten(0, 1).index_select(0, _rows_in_use(batch_sizes, batch))
+    rows = padded.flatten(0, 1).index_select(0, _rows_in_use(batch_sizes, batch).to(padded.device))
     return PackedSequence(rows, batch_sizes, order)
 
 
@@ -98,11 +99,12 @@ def pad_packed_sequence(
             f"total_length={total_length} and max sequence length being {steps}"
         )
     total = steps if total_length is None else total_length
-    padded = cygrad.full((total * batch, *data.shape[1:]), padding_value, dtype=data.dtype)
-    padded = padded.index_copy(0, _rows_in_use(batch_sizes, batch), data).unflatten(0, (total, batch))
+    padded = cygrad.full((total * batch, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
+    in_use = _rows_in_use(batch_sizes, batch).to(data.device)
+    padded = padded.index_copy(0, in_use, data).unflatten(0, (total, batch))
     lengths = (batch_sizes.unsqueeze(1) > cygrad.arange(batch)).sum(0)
     if order is not None:
-        padded, lengths = padded.index_select(1, order), lengths.index_select(0, order)
+        padded, lengths = padded.index_select(1, order), lengths.index_select(0, order.cpu())
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 

@@ -9,6 +9,7 @@ for _subject in (
     "attention",
     "backward",
     "conversions",
+    "decompositions",
     "fourier",
     "images",
     "indexing",

@@ -47,6 +47,22 @@ def log_sigmoid_forward(self):
     return activations.logsigmoid(self), self.new_empty(0)
 
 
+@aten
+def _prelu_kernel(self, weight):
+    """Return `self` where positive, else `weight * self`; the two broadcast."""
+    return cygrad.where(self > 0, self, weight * self)
+
+
+@aten
+def rrelu_with_noise(self, noise, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    """Return `rrelu`; in training, its random slopes are written to `noise`."""
+    if not training:
+        return rectifiers.rrelu(self, lower, upper)
+    slopes = cygrad.empty_like(self).uniform_(lower, upper, generator=generator)
+    noise.copy_(cygrad.where(self <= 0, slopes, 1))
+    return self * noise
+
+
 own.update(
     gelu=activations.gelu,
     silu=activations.silu,
@@ -60,6 +76,8 @@ own.update(
     relu6=rectifiers.relu6,
     one_hot=embeddings.one_hot,
     pad=pad,
+    _embedding_bag=embeddings.embedding_bag_of_package,
+    _embedding_bag_forward_only=embeddings.embedding_bag_of_package,
     embedding=embeddings.functions["embedding"],
     linear=linear,
     scaled_dot_product_attention=scaled_dot_product_attention,

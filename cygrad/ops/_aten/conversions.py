@@ -207,3 +207,9 @@ for _name, _dtype in {
     "Double": "float64",
 }.items():
     _cast(_name, _dtype)
+
+
+@aten
+def block_diag(tensors):
+    """Return a matrix with these matrices on its diagonal."""
+    return cygrad.block_diag(*tensors)

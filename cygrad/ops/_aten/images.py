@@ -1,6 +1,13 @@
 """Pooling, patches, resizing and padding of images, with their gradients."""
 
-from cygrad._ops.image import average_pooling, folding, interpolation
+from cygrad._ops.image import (
+    average_pooling,
+    folding,
+    fractional_pooling,
+    interpolation,
+    max_pooling,
+    max_unpooling,
+)
 from cygrad._ops.shape.padding import pad
 from cygrad.ops._aten.backward import pulled_back
 from cygrad.ops._aten.table import aten, own
@@ -31,6 +38,45 @@ _average_pool("avg_pool3d")
 
 for _name in ("adaptive_avg_pool2d", "adaptive_avg_pool3d"):
     own[_name] = own[f"_{_name}"] = getattr(average_pooling, _name)
+
+
+def _max_pool(name, module):
+    def pool(self, *args):
+        return getattr(module, f"{name}_with_indices")(self, *args)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"Return the maxima of `{name}`, and their indices."
+    aten(pool)
+
+
+_max_pool("adaptive_max_pool2d", max_pooling)
+_max_pool("adaptive_max_pool3d", max_pooling)
+
+
+def _fractional(name):
+    def pool(self, kernel_size, output_size, random_samples):
+        found = getattr(fractional_pooling, f"{name}_with_indices")
+        return found(self, kernel_size, output_size, _random_samples=random_samples)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"Return the maxima of `{name}`, and their indices."
+    aten(pool)
+
+
+_fractional("fractional_max_pool2d")
+_fractional("fractional_max_pool3d")
+
+
+@aten
+def max_unpool2d(self, indices, output_size):
+    """Return zeros of the size of the result, with the elements of `self` at `indices`."""
+    return max_unpooling.unpool(2, self, indices, list(output_size))
+
+
+@aten
+def max_unpool3d(self, indices, output_size, stride, padding):
+    """Return zeros of the size of the result, with the elements of `self` at `indices`."""
+    return max_unpooling.unpool(3, self, indices, list(output_size), (stride, padding))
 
 
 @aten
@@ -136,6 +182,24 @@ for _name, _mode in {
     "upsample_trilinear3d": "trilinear",
 }.items():
     _upsampling(_name, _mode, "nearest" not in _mode)
+
+
+def _smoothing(mode: str) -> None:
+    def forward(self, output_size, align_corners, *scales, **named):
+        factors = [*scales, *named.values()]
+        if len(factors) == 1 and isinstance(factors[0], (list, tuple)):
+            factors = list(factors[0])
+        if output_size is None or (factors and None not in factors):
+            return interpolation.interpolate(self, None, factors, mode, align_corners, antialias=True)
+        return interpolation.interpolate(self, list(output_size), None, mode, align_corners, antialias=True)
+
+    forward.__name__ = forward.__qualname__ = f"_upsample_{mode}2d_aa"
+    forward.__doc__ = f"Resize images by the mode {mode!r}, with antialiasing."
+    aten(forward)
+
+
+for _mode in ("bilinear", "bicubic", "lanczos"):
+    _smoothing(_mode)
 
 
 def _padding(name: str, mode: str) -> None:

@@ -54,3 +54,26 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if weight is None:
         return result, counts.sum().to(self.dtype)
     return result, (weight[cygrad.where(counts, target, 0)] * counts).sum()
+
+
+@aten
+def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
+    """`nll_loss_forward` of images: a class for each point."""
+    return nll_loss_forward(self, target, weight, reduction, ignore_index)
+
+
+@aten
+def multilabel_margin_loss_forward(self, target, reduction):
+    """Return `multilabel_margin_loss`, and which classes are among the labels."""
+    counts = (target >= 0).cumprod(-1) > 0 if target.ndim else target >= 0
+    is_label = self.new_zeros(self.shape).reshape(-1, (self.shape or (1,))[-1])
+    labels, counts = cygrad.where(counts, target, 0).view(is_label.shape), counts.view(is_label.shape)
+    is_label = is_label.scatter_add(-1, labels, counts.to(self.dtype)).clamp(max=1).view(self.shape)
+    return own["multilabel_margin_loss"](self, target, reduction), is_label
+
+
+@aten
+def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False):
+    """Return the loss of each sample, and an empty tensor in place of the logarithms of its states."""
+    losses = cygrad.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, 0, zero_infinity)
+    return losses, losses.new_empty(0)

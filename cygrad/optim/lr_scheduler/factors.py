@@ -124,7 +124,7 @@ class _ByFactor(LRScheduler):
 
 
 class StepLR(_ByFactor):
-    """Multiplies the rate by `gamma` every `step_size` epochs.
+    """Multiplies the rate by `gamma` every `step_size` epochs: `initial * gamma ** (epoch // step_size)`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -149,7 +149,7 @@ class StepLR(_ByFactor):
 
 
 class MultiStepLR(_ByFactor):
-    """Multiplies the rate by `gamma` at each epoch in `milestones`.
+    """Multiplies the rate by `gamma` at each epoch in `milestones`: after k of them, it is `initial * gamma ** k`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -245,7 +245,7 @@ class LinearLR(_ByFactor):
 
 
 class ExponentialLR(_ByFactor):
-    """Multiplies the rate by `gamma` in each epoch.
+    """Multiplies the rate by `gamma` in each epoch: `initial * gamma ** epoch`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)

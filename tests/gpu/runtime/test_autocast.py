@@ -1,5 +1,9 @@
 """Autocast on GPUs: the dtypes prescribed by PyTorch's lists, on a GPU or the stand-in."""
 
+import gc
+import weakref
+
+import cupy_standin
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad
 
@@ -7,6 +11,7 @@ import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad._core.graph.internals import tensor_of
 from cygrad._core.registry import autocast as core
+from cygrad._kernels.device.cupy_library import switches
 from cygrad.amp import op_lists
 
 
@@ -114,3 +119,117 @@ def test_lists_name_functions():
         for name in names:
             assert Cygrad.function(name) is not None, (policy, name)
     assert op_lists()["widest"] == op_lists("cpu")["widest"]
+
+
+# --- Casts of parameters -----------------------------------------------------------------------
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3), torch.nn.Linear(3, 2)
+    ).cuda()
+
+
+def step(model, x, **how):
+    """Run a step; return the launches, the result, and the gradients."""
+    model.zero_grad()
+    with cupy_standin.watch() as seen:
+        with torch.autocast("cuda", **how):
+            out = model(x)
+        out.float().sum().backward()
+    return seen.launches, out.tolist(), [p.grad.tolist() for p in model.parameters()]
+
+
+def needs_launches():
+    if not cupy_standin.is_installed() or not switches.own_launches:
+        pytest.skip("only the stand-in tells of launches")
+
+
+def test_the_parameters_of_the_last_step_are_cast_in_one_launch():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    first, second = step(model, x), step(model, x)
+    assert first[1:] == second[1:]
+    needs_launches()
+    assert first[0].count("convert_each") == 0 and second[0].count("convert_each") == 1
+    assert first[0].count("convert_array") - second[0].count("convert_array") == 6
+
+
+def test_a_parameter_that_changes_is_cast_again():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    step(model, x)
+    with torch.autocast("cuda"):
+        model[0](x)
+        with torch.no_grad():
+            model[2].weight.zero_()
+            model[3].bias.data = torch.full((2,), 7.0, device="cuda")
+        assert model[2](torch.ones(1, 8, device="cuda")).tolist() == [model[2].bias.half().tolist()]
+        assert model[3](torch.zeros(1, 3, device="cuda")).tolist() == [[7.0, 7.0]]
+
+
+def test_casts_ahead_are_those_of_one_type_and_are_recorded_where_they_are_needed():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    step(model, x)
+    model[2].double()
+    model[3].requires_grad_(False)
+    order = []
+    for i in (0, 3):
+        for name, p in model[i].named_parameters():
+            if p.requires_grad:
+                p.register_hook(lambda g, name=f"{i}.{name}": order.append(name))
+    with torch.autocast("cuda"):
+        out = model[3](model[0](x)[:, :3])
+        assert out.dtype == torch.float16
+    out.float().sum().backward()
+    assert sorted(order) == ["0.bias", "0.weight"]
+
+
+def test_gradients_come_in_the_same_order_as_without_casts_ahead():
+    model, x, orders = network(), torch.randn(5, 4, device="cuda"), []
+    for name, p in model.named_parameters():
+        p.register_hook(lambda g, name=name: orders[-1].append(name))
+    for _ in range(3):
+        orders.append([])
+        step(model, x)
+    assert orders[0] == orders[1] == orders[2] and len(orders[0]) == 6
+
+
+def test_two_models_in_turns_and_without_gradients():
+    models, x = [network(), network()], torch.randn(5, 4, device="cuda")
+    found = [[step(model, x)[1:] for model in models] for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    with torch.no_grad(), torch.autocast("cuda"), cupy_standin.watch() as seen:
+        assert models[0](x).tolist() == found[0][0][0]
+    needs_launches()
+    assert seen.launches.count("convert_each") == 1
+    with torch.autocast("cuda"):
+        assert models[0](x).requires_grad
+
+
+def test_nothing_is_kept_of_models_that_are_gone():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    step(model, x)
+    gone = [weakref.ref(p) for p in model.parameters()]
+    del model
+    gc.collect()
+    assert not any(one() is not None for one in gone)
+    step(network(), x)
+
+
+def test_casts_ahead_in_a_captured_graph():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    expected = step(model, x)[1:]
+
+    def run():
+        model.zero_grad(set_to_none=False)
+        with torch.autocast("cuda"):
+            out = model(x)
+        out.float().sum().backward()
+        return out
+
+    replay = torch.cuda.graph(run)
+    assert replay().tolist() == expected[0]
+    with torch.no_grad():
+        model[3].bias.add_(1)
+    assert replay().tolist() != expected[0]
+    assert [p.grad.tolist() for p in model.parameters()] == expected[1]

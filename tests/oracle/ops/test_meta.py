@@ -147,3 +147,21 @@ def test_operands_on_two_devices(name):
                 assert mixed(torch, name, sample, places) is None or name in RETURNED, (sample, places)
             else:
                 assert isinstance(found, (RuntimeError, NotImplementedError, ValueError)), (sample, places, found)
+
+
+SOLUTIONS = """
+torch.linalg.solve(a, b), torch.linalg.solve(a, b.mT + 0, left=False), torch.linalg.solve_ex(a, b)[0]
+torch.linalg.inv(a), torch.linalg.solve_triangular(a, b, upper=True), torch.cholesky_solve(b, a)
+torch.linalg.solve_triangular(a, b.mT + 0, upper=False, left=False)
+torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b), torch.linalg.cholesky(a), torch.linalg.lu_factor(a)[0]
+*torch.linalg.qr(a), *torch.linalg.svd(a), *torch.linalg.eigh(a), torch.linalg.ldl_factor(a)[0], torch.linalg.pinv(a)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", SOLUTIONS)
+def test_strides_of_solutions(expression):
+    def strides(library):
+        a, b = library.empty(2, 3, 3, device="meta"), library.empty(2, 3, 4, device="meta")
+        return [(tuple(t.shape), t.stride()) for t in eval(f"[{expression}]", {"torch": library, "a": a, "b": b})]
+
+    assert strides(cygrad) == strides(torch)

@@ -102,8 +102,6 @@ OTHER_NODES = {
     "multi_head_attention_forward": "PyTorch reshapes otherwise",
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), "PyTorch records each step, or has one op of its library"),
     "pairwise_distance": "PyTorch has a node of its own for the norm over dimensions",
-    "segment_reduce": "PyTorch has one node, which it can differentiate only once",
-    "_grouped_mm": "PyTorch has one node; here, each group has a product",
     "sum_to_size": "PyTorch sums with keepdim and takes a view of the result",
 }
 

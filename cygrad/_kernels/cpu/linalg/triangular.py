@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.base.matmul import has_normal_diagonal, matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import count_of, laid_by_columns, routine, spread
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.tape.calls import noted
 
@@ -42,7 +43,7 @@ def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
     for start in range(0, width, max(1, step)):
         columns = (..., slice(start, start + step))
         solve_columns(a, b[columns], x[columns], upper, unit)
-    return x
+    return laid_by_columns(x) if is_meta(x) and not by_rows else x
 
 
 def has_normal_diagonals(a):

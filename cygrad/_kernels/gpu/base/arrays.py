@@ -2,8 +2,22 @@
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import META, PINNED, explained, is_array, is_meta, library_at, on_device
+from cygrad._kernels.device.cupy_library import (
+    META,
+    PINNED,
+    current_device,
+    dense,
+    explained,
+    is_array,
+    is_meta,
+    is_sparse,
+    library_at,
+    on_device,
+    switches,
+)
 from cygrad._kernels.device.gpu_forms import different_devices, extent
+from cygrad._kernels.gpu.base import joining
+from cygrad._kernels.gpu.launch.conversion import converted
 from cygrad._kernels.gpu.runtime import pinned_memory
 
 
@@ -11,8 +25,14 @@ def cast(a, dtype):
     """Return `a` converted to `dtype` in the same memory order; `a` itself if it has that type."""
     if a.dtype == dtype:
         return a
-    with on_device(a.device.id):
-        return a.astype(dtype, copy=False)
+    if is_meta(a) or is_sparse(a):
+        with on_device(a.device.id):
+            return a.astype(dtype, copy=False)
+    index = a.data.device_id
+    if index == current_device():
+        return converted(a, dtype)
+    with on_device(index):
+        return converted(a, dtype)
 
 
 def zeros(beside, shape, dtype):
@@ -91,7 +111,17 @@ def may_overlap(a, b):
 def concatenate(*given):
     """Concatenate arrays along an axis; called as `(*arrays, axis, dtype)`."""
     *arrays, axis, dtype = given
-    return np.concatenate([cast(a, dtype) for a in arrays], axis)
+    arrays = [cast(a, dtype) for a in arrays]
+    shapes, strides = tuple([a.shape for a in arrays]), tuple([a.strides for a in arrays])
+    found = _joined(arrays, axis, shapes, strides)
+    return dense(np.concatenate(arrays, axis)) if found is None else found
+
+
+def _joined(arrays, axis, shapes, strides):
+    """Join arrays of the current GPU by our own kernel; None if it cannot."""
+    if not switches.own_launches or not shapes[0] or any(map(is_meta, arrays)):
+        return None
+    return joining.joined(arrays, axis, shapes, strides)
 
 
 def stack(*given):
@@ -100,7 +130,11 @@ def stack(*given):
     here = next(a for a in arrays if is_array(a))
     if not all(map(is_array, arrays)):  # 0-d arrays in host memory
         raise different_devices(f"cuda:{here.device.id}", "cpu")
-    return np.stack([cast(a, dtype) for a in arrays], axis)
+    arrays = [cast(a, dtype) for a in arrays]
+    d, shape = axis % (here.ndim + 1), here.shape
+    shapes = (shape[:d] + (1,) + shape[d:],) * len(arrays)
+    found = _joined(arrays, d, shapes, tuple([a.strides[:d] + (0,) + a.strides[d:] for a in arrays]))
+    return dense(np.stack(arrays, axis)) if found is None else found
 
 
 def empty_like(a, dtype, order):

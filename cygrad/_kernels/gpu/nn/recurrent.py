@@ -1,7 +1,8 @@
 """Recurrent layers on GPUs; arguments and results are those of `_kernels/cpu/nn/recurrent.py`.
 
-One matrix product computes the input projections of all steps, and one each the weight gradients. A step is then a
-product with the state and one elementwise kernel that turns the gates into the next state; backward works in reverse.
+One matrix product computes the input projections of all steps, and one each the weight gradients. In between, narrow
+layers take one launch (`recurrent_loops.py`). In others a step is a product with the state and one elementwise kernel
+that turns the gates into the next state; backward works in reverse.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ from cygrad._kernels.cpu.nn.recurrent import gradients_of, lstm_outputs, spans, 
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.base.matmul import matmul
 from cygrad._kernels.gpu.launch.program import Program
+from cygrad._kernels.gpu.nn import recurrent_loops as loops
 
 _SIGMOID = "__device__ inline W logistic(W x) { return W(1) / (W(1) + exp(-x)); }\n"
 
@@ -148,7 +150,11 @@ def _products_with_input(x, w_ih):
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Return (outputs, final states, what backward needs)."""
     (out_width, width), rows = (h0.shape[1], c0.shape[1]), len(x)
-    gates, bias = _products_with_input(x, w_ih), _sum(b_ih, b_hh)
+    gates = _products_with_input(x, w_ih)
+    if w_hr is None and loops.fits("lstm", x, len(h0), width):
+        out, last, kept = loops.run("lstm", gates, h0, w_hh, b_ih, b_hh, c0, sizes, is_reversed)
+        return out, last, (gates, *kept, None, None)
+    bias = _sum(b_ih, b_hh)
     h, c = (cupy().array(a, order="C") for a in (h0, c0))
     out, cells, tanhs = (_empty(x, rows, n) for n in (out_width, width, width))
     hidden: Any = None if w_hr is None else _empty(x, rows, width)
@@ -168,6 +174,10 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
     x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
     cells, tanhs, hidden, out = kept
     out_width, width = w_hh.shape[1], cells.shape[1]
+    if w_hr is None and loops.fits("lstm", x, len(h0), width):
+        given = d_out, d_last, gates, h0, w_hh, c0, cells, tanhs, sizes, is_reversed
+        slopes, _, before, (d_h, d_c) = loops.run_backward("lstm", *given)
+        return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, None)
     d_out = None if d_out is None else dense(d_out)
     d_h, d_c = (_begun(d, x, (sizes[0], n)) for d, n in zip(d_last, (out_width, width)))
     slopes = _empty(x, *gates.shape)
@@ -196,7 +206,11 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
 
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Return (outputs, final states, what backward needs)."""
-    width, h, gates = h0.shape[1], cupy().array(h0, order="C"), _products_with_input(x, w_ih)
+    width, gates = h0.shape[1], _products_with_input(x, w_ih)
+    if loops.fits("gru", x, len(h0), width):
+        out, last, (candidates, _) = loops.run("gru", gates, h0, w_hh, b_ih, b_hh, None, sizes, is_reversed)
+        return out, last, (gates, candidates, out)
+    h = cupy().array(h0, order="C")
     b_ih, b_hh = (None if b is None else dense(b) for b in (b_ih, b_hh))
     out, candidates = (_empty(x, len(x), width) for _ in range(2))
     for start, stop in spans(sizes, is_reversed):
@@ -212,6 +226,10 @@ def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
     x, h0, w_ih, w_hh, *_ = arrays
     candidates, out = kept
     width = out.shape[1]
+    if loops.fits("gru", x, len(h0), width):
+        given = d_out, d_last, gates, h0, w_hh, None, candidates, out, sizes, is_reversed
+        of_input, of_state, before, (d_h, _) = loops.run_backward("gru", *given)
+        return (*gradients_of(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
     d_out, d_h = None if d_out is None else dense(d_out), _begun(d_last[0], x, (sizes[0], width))
     of_input, of_state = (_empty(x, *gates.shape) for _ in range(2))
     before = cupy().concatenate(states_before(h0, out, sizes, is_reversed))
@@ -226,9 +244,16 @@ def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
 # -- plain --
 
 
+_KINDS = "rnn_relu", "rnn_tanh"
+
+
 def _rnn(is_tanh):
     def rnn(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
-        width, h, out = h0.shape[1], cupy().array(h0, order="C"), _products_with_input(x, w_ih)
+        width, out = h0.shape[1], _products_with_input(x, w_ih)
+        if loops.fits(_KINDS[is_tanh], x, len(h0), width):
+            out, last, _ = loops.run(_KINDS[is_tanh], out, h0, w_hh, b_ih, b_hh, None, sizes, is_reversed)
+            return out, last, (out,)
+        h = cupy().array(h0, order="C")
         bias = _sum(b_ih, b_hh)
         for start, stop in spans(sizes, is_reversed):
             n = stop - start
@@ -242,6 +267,10 @@ def _rnn_backward(is_tanh):
     def rnn_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
         x, h0, w_ih, w_hh, *_ = arrays
         out, width = gates, gates.shape[1]
+        if loops.fits(_KINDS[is_tanh], x, len(h0), width):
+            given = d_out, d_last, out, h0, w_hh, None, None, None, sizes, is_reversed
+            slopes, _, before, (d_h, _) = loops.run_backward(_KINDS[is_tanh], *given)
+            return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), None, None)
         d_out, d_h = None if d_out is None else dense(d_out), _begun(d_last[0], x, (sizes[0], width))
         slopes, out = _empty(x, *out.shape), dense(out)
         for start, stop in spans(sizes, is_reversed)[::-1]:

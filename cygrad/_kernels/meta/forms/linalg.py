@@ -70,7 +70,7 @@ def svd(kernel, a, full_matrices):
     *stack, m, n = a.shape
     k = min(m, n)
     u, vh = ((*stack, m, m), (*stack, n, n)) if full_matrices else ((*stack, m, k), (*stack, k, n))
-    return by_columns(u, a.dtype), ndarray((*stack, k), real_type(a.dtype)), by_columns(vh, a.dtype)
+    return by_columns(u, a.dtype), ndarray((*stack, k), real_type(a.dtype)), ndarray(vh, a.dtype)  # as in PyTorch
 
 
 def values(kernel, a, hermitian=False):

@@ -1,0 +1,686 @@
+"""Results of a captured step whose backward pass comes later, outside of the step.
+
+Note [Later backward passes]
+----------------------------
+A compiled module returns tensors from which a loss is computed elsewhere. All results of one call get one node,
+CompiledFunctionBackward, whose inputs are the arguments and the tensors outside of the step that require grad.
+
+    capture     When the step has been captured, its graph is run backward with gradients of our own making while another
+                tape is open. So this pass is a program, too. Its arguments are the gradients, the step's arguments and the
+                memory that the step has given and its graph keeps: blocks of the first tape that are alive at its end.
+                What the pass reads of them must have been written by noted loops. The graph is kept, for the user's own
+                backward pass.
+    replay      The step's program has a further result for each block that a pass reads; the node owns these until its
+                saved values are released. There is one program for each layout of the incoming gradients.
+    otherwise   A pass that is itself recorded (double backward), or whose gradients have another layout, runs as it is
+                written: the function is called once more, with the random numbers of the first time and without its
+                effects, and that graph is run. If a layout comes again, the function is captured anew with it. After a
+                recorded pass, the node's edges lead to this graph, so that later passes sum up gradients as eager ones do.
+    versions    For each value that the eager graph has saved, the node remembers the version of the tensor whose memory it
+                is. A change in between is eager's error.
+
+Hooks on results, arguments and parameters are the outer pass's affair: they are not run within the node.
+"""
+
+import gc
+from types import CodeType, FunctionType, ModuleType
+
+cimport cython
+cimport numpy as cnp
+
+import numpy as np
+
+from cygrad._core.engine.backward cimport run_grad
+from cygrad._core.graph.node cimport Node, begin_node, forbid_making, set_metas
+from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
+from cygrad._core.graph.saved_slots cimport check_not_freed, refuse_modified, value_in
+from cygrad._core.graph.tensor cimport (
+    REQUIRES_GRAD, Tensor, VersionCounter, accumulator_of, counter_of, grad_fn_of, wrap)
+from cygrad._core.replay.numbers cimport Live
+from cygrad._core.replay.program cimport A_PART, AN_ARGUMENT, External, History, Program, Result
+from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
+from cygrad._kernels.tape.tape cimport ARGUMENT_BLOCK, READS, Block, Entry, Touch
+
+from cygrad._core.engine.arguments import GradientEdge
+from cygrad._core.engine.backward import queue_callback
+from cygrad._core.errors import messages
+from cygrad._core.replay.program import MISS, Unfit
+
+cnp.import_array()
+
+cdef object _miss = MISS
+
+GIVEN, OUTSIDE, RESULT = "argument", "outside", "result"      # kinds of what is watched
+MOST_LAYOUTS = 8
+
+
+# ---------------------------------------------------------------------------------------- the eager graph
+
+
+cdef class Witness(Node):
+    """Stands for a node in errors."""
+    cdef str named
+
+    cpdef str name(self):
+        return self.named
+
+forbid_making(Witness)
+
+
+cdef Witness witness_of(Node node):
+    cdef Witness found = Witness.__new__(Witness)
+    found.named, found.code, found.lasti, found.n_outputs = node.name(), node.code, node.lasti, node.n_outputs
+    return found
+
+
+@cython.final
+cdef class Saved:
+    """A value that a node of the eager graph has saved."""
+    cdef object place               # (kind, number) of the tensor whose memory it is: see Past.watched
+    cdef Node node                  # names the node in errors, without its graph
+    cdef Tensor value               # describes the value in errors
+    cdef bint is_result
+
+
+cdef class Graph:
+    """The graph of a step's results, down to what existed before."""
+    cdef list nodes                 # from the last one on
+    cdef list edges                 # (True, number of an argument), (False, leaf)
+
+    def __init__(self, list roots, list arguments, dict before):
+        cdef Tensor t
+        cdef Node node
+        cdef int i
+        cdef set seen = set()
+        cdef list todo = list(roots), leaves = []
+        cdef dict given = {}
+        self.nodes = []
+        outer = set()
+        for k, t in enumerate(arguments):
+            fn = grad_fn_of(t)
+            if fn is None and not t.flags & REQUIRES_GRAD:
+                continue
+            end = id(t if fn is None else fn), t.output_nr_
+            if end in given:
+                raise Unfit("two arguments have one history")
+            given[end] = k
+            if fn is not None:
+                outer.add(id(fn))
+        reached = set()
+        while todo:
+            node = todo.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if id(node) in outer:
+                raise Unfit("a result has the history of an argument")
+            if not is_op_node(node):
+                raise Unfit(f"a result carries a graph with a node that is no built-in op ({node.name()})")
+            if node.hooks is not None:
+                raise Unfit("a result carries a graph with hooks, or with a tensor that retains its gradient")
+            self.nodes.append(node)
+            for i in range(node.n_edges):
+                target, nr = node.target(i), node.target_nr(i)
+                if target is None:
+                    continue
+                if (id(target), nr) in given:
+                    reached.add(given[id(target), nr])
+                elif not isinstance(target, Tensor):
+                    todo.append(target)
+                elif id(target) not in before:
+                    raise Unfit("a result's history begins at a new tensor")
+                elif id(target) not in seen:
+                    seen.add(id(target))
+                    leaves.append(target)
+        self.nodes.sort(key=sequence_of, reverse=True)
+        self.edges = [(True, k) for k in sorted(reached)] + [(False, t) for t in leaves]
+
+    cdef list kept(self):
+        """All tensors that nodes keep: (node, place or -1, tensor)."""
+        cdef Node node
+        cdef Py_ssize_t i
+        cdef list found = []
+        for node in self.nodes:
+            for i in range(node.n_places()):
+                for t in tensors_in(value_in(node, i)):
+                    found.append((node, i, t))
+            for t in tensors_in((<OpNode>node).arguments):
+                found.append((node, -1, t))
+        return found
+
+
+def sequence_of(Node node not None):
+    """The sort key of nodes."""
+    return node.sequence_nr
+
+
+cdef list tensors_in(object value):
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [t for each in value for t in tensors_in(each)]
+    if isinstance(value, dict):
+        return [t for each in value.values() for t in tensors_in(each)]
+    if value is None or isinstance(value, (int, float, complex, str, bytes, slice, type, np.ndarray, np.dtype, np.generic)):
+        return []
+    return [t for t in vars(value).values() if isinstance(t, Tensor)] if hasattr(value, "__dict__") else []
+
+
+# ----------------------------------------------------------------------------------------------- layouts
+
+
+cdef object layout_of(object grad):
+    """What distinguishes gradients of one output: strides; None if there is none."""
+    return None if grad is None else (<Tensor>grad).array.strides
+
+
+cdef Tensor placeholder(Tensor output, object strides, double first):
+    """A gradient of an output in a given layout, with values of our own."""
+    cdef object array = output.array, base
+    cdef Py_ssize_t n = 1
+    for length, step in zip(array.shape, strides):
+        if step < 0 or step % array.itemsize:
+            raise Unfit("a gradient runs backward through memory")
+        n += (length - 1) * (step // array.itemsize) if array.size else 0
+    base = np.empty(max(n, 1), array.dtype)
+    base[...] = np.sin(np.arange(len(base)) + first)
+    return wrap(np.ndarray(array.shape, array.dtype, base, 0, strides))
+
+
+cdef object edge_of(bint is_argument, object which, list arguments):
+    """(target, output number) of an edge of the node."""
+    cdef Tensor t = arguments[which] if is_argument else which
+    cdef Node fn = grad_fn_of(t)
+    return (t if fn is None else fn), t.output_nr_
+
+
+cdef tuple inner_gradients(list outputs, tuple grads, list edges, list arguments, unsigned long long unwanted,
+                           bint retain, bint create):
+    """The gradients that arrive at the edges, or None for each. No hook at these runs."""
+    cdef list roots = [], given = [], ends = [], nodes = [], hooks = [], found = [None] * len(edges), places = []
+    cdef Node node
+    cdef Tensor t
+    cdef Py_ssize_t i
+    for t, grad in zip(outputs, grads):
+        if grad is not None:
+            roots.append(t)
+            given.append(grad)
+    for i, (is_argument, which) in enumerate(edges):
+        if i < 64 and (unwanted >> i) & 1:
+            continue
+        target, nr = edge_of(is_argument, which, arguments)
+        node = accumulator_of(<Tensor>target) if isinstance(target, Tensor) else target
+        nodes.append(node)
+        hooks.append(node.hooks)
+        ends.append(GradientEdge(node, 0 if isinstance(target, Tensor) else nr))
+        places.append(i)
+    for node in nodes:
+        node.hooks = None
+    try:
+        results = run_grad(tuple(roots), tuple(given), tuple(ends), retain, create, True)
+    finally:
+        for node, former in zip(nodes, hooks):
+            if node.hooks is None:
+                node.hooks = former
+    for i, grad in zip(places, results):
+        found[i] = grad
+    return tuple(found)
+
+
+# ----------------------------------------------------------------------------------------------- capture
+
+
+@cython.final
+cdef class Pass:
+    """The backward pass for gradients of one layout."""
+    cdef Program program
+    cdef list arrives               # of each edge of the node: which result of the program is its gradient, or -1
+    cdef set reads                  # (kind, number) of what is watched, as far as the pass reads it; None: all
+
+
+def are_there(grads):
+    """The gradients that there are."""
+    return [grad for grad in grads if grad is not None]
+
+
+@cython.final
+cdef class Past(History):
+    """The history of a program's results; see Note [Later backward passes]."""
+    cdef readonly list outputs      # the results with a history
+    cdef list edges                 # of the node: (True, number of the argument) or (False, tensor)
+    cdef int from_arguments         # the first edges
+    cdef list further               # the edges from the fourth on, if all nodes share them
+    cdef list memory                # of each block: (True, result) or (False, further result) that is on it, or None
+    cdef list needed                # of the arguments, and after them of the blocks: whether a pass reads it
+    cdef readonly list watched      # (kind, number) of tensors whose versions are compared
+    cdef list saved                 # of Saved: all that the eager graph has saved
+    cdef readonly dict passes       # {key of the layout: Pass}
+    cdef Pass dense                 # that for dense gradients of all results
+    cdef readonly dict refused      # {key: why such a pass cannot be replayed}
+    cdef Program program            # whose history this is
+    cdef object flatten
+    cdef object function, guard, learn      # set by `bind`
+    cdef dict unknown               # {key: how many passes were of that layout, which is not captured}
+
+    @property
+    def layouts(self):
+        """The layouts of gradients for which there is a program."""
+        return list(self.passes)
+
+    @property
+    def programs(self):
+        """The programs of the backward passes."""
+        return [(<Pass>each).program for each in self.passes.values()]
+
+    cdef list attached(self, list found, list arguments, tuple call, tuple states):
+        cdef CompiledFunctionBackward node = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
+        cdef Tensor t
+        cdef Py_ssize_t i
+        begin_node(node, thread_state())
+        node.past, node.arguments, node.given, node.states = self, arguments, call, states
+        set_metas(node, tuple([(<Tensor>found[i]).array for i in self.outputs]))
+        for i in range(self.from_arguments):
+            target, nr = edge_of(True, (<tuple>self.edges[i])[1], arguments)
+            node.add_edge(target, nr)
+        for i in range(self.from_arguments, len(self.edges)):
+            if node.n_edges == 3 and self.further is not None:
+                node.more_edges = self.further
+                node.n_edges = <int>len(self.edges)
+                break
+            t = (<tuple>self.edges[i])[1]
+            node.add_edge(t, t.output_nr_)
+        node.saved = self.memory_of(found, arguments)
+        node.counters, node.versions = [], []
+        for kind, i in self.watched:
+            t = self.tensor_at(kind, i, found, arguments)
+            node.counters.append(counter_of(t))
+            node.versions.append((<VersionCounter>t.counter).version)
+        del found[self.n_results:]
+        for nr, i in enumerate(self.outputs):
+            t = found[i]
+            t.grad_fn_, t.output_nr_ = node, nr
+        return found
+
+    cdef Tensor tensor_at(self, object kind, Py_ssize_t i, list found, list arguments):
+        if kind is GIVEN:
+            return arguments[i]
+        return found[i] if kind is RESULT else (<External>self.program.outside[i]).tensor
+
+    cdef list memory_of(self, list found, list arguments):
+        """Tensors on what passes read of a run: of the arguments, and the memory that it gave."""
+        cdef list saved = []
+        cdef Py_ssize_t i, n = len(arguments)
+        for i in range(n):
+            saved.append(wrap((<Tensor>arguments[i]).array) if self.needed[i] else None)
+        for i in range(len(self.memory)):
+            if not self.needed[n + i]:
+                saved.append(None)
+            elif self.memory[i][0]:
+                saved.append(wrap((<Tensor>found[self.memory[i][1]]).array))
+            else:
+                saved.append(found[self.memory[i][1]])
+        return saved
+
+    cdef str difference(self, list leaves, list found, list arguments):
+        cdef Pass each
+        cdef tuple grads
+        cdef list outputs = [leaves[i] for i in self.outputs], saved = self.memory_of(found, arguments)
+        for t in outputs:
+            if grad_fn_of(<Tensor>t) is None:
+                return "a result has no history"
+        for key, each in list(self.passes.items()):
+            strides, unwanted = key
+            grads = tuple([None if step is None else placeholder(t, step, 2) for t, step in zip(outputs, strides)])
+            _, text = each.program.check(
+                lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
+                [*are_there(grads), *saved], are_there)
+            if text is not None and each is self.dense:
+                return f"in the backward pass, {text}"
+            if text is not None:
+                self.refused[key] = text
+                del self.passes[key]
+        return None
+
+    def bind(self, function, guard, learn):
+        """Tell how the function is called as it is written, what must hold for it to do the same as before, and what to do
+        about a layout that is not captured: `learn(key)`."""
+        self.function, self.guard, self.learn = function, guard, learn
+
+    cdef int capture(self, object by, Graph graph, list leaves, list arguments, list blocks, tuple layouts) except -1:
+        """Capture the passes. `by` is `capture` of capture.pyx, `blocks` are those of the first tape that are alive."""
+        cdef Tensor t
+        cdef list outputs = [leaves[i] for i in self.outputs]
+        cdef list saved = [wrap((<Tensor>t).array) for t in arguments]
+        cdef tuple dense = (tuple([np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]), 0)
+        for block, (is_result, i) in zip(blocks, self.memory):
+            saved.append(wrap((<Tensor>leaves[i]).array) if is_result else wrap(bytes_of(block)))
+        self.needed = [False] * len(saved)
+        for key in (dense, *[key for key in layouts if key != dense]):
+            try:
+                self.passes[key] = self.captured(key, by, graph, outputs, arguments, saved, blocks)
+            except Unfit as reason:
+                if key == dense:
+                    raise
+                self.refused[key] = str(reason)
+        self.dense = self.passes[dense]
+        return 0
+
+    cdef Pass captured(self, tuple key, object by, Graph graph, list outputs, list arguments, list saved, list blocks):
+        cdef Pass made = Pass()
+        cdef Program program
+        cdef Entry entry
+        cdef Touch touch
+        cdef Block block
+        cdef Result r
+        cdef Py_ssize_t i, k
+        strides, unwanted = key
+        grads = tuple([None if step is None else placeholder(t, step, 1) for t, step in zip(outputs, strides)])
+        given = [grad for grad in grads if grad is not None]
+        found, refusal = by(lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
+                            [*given, *saved], are_there, is_pass=True)
+        if not isinstance(refusal, Program):
+            raise Unfit(f"its backward pass cannot be replayed: {refusal}")
+        program = refusal
+        if program.counts or program.grads or program.lives or any(program.changes):
+            raise Unfit("its backward pass changes tensors outside of it")
+        made.program = program
+        k, made.arrives = 0, []
+        for grad in found:
+            made.arrives.append(-1 if grad is None else k)
+            k += grad is not None
+        used = {r.index for r in program.results if r.kind == AN_ARGUMENT or r.kind == A_PART}
+        for entry in program.launches.entries:
+            for touch in entry.touches:
+                block = touch.block
+                if block is None or block.kind != ARGUMENT_BLOCK:
+                    continue
+                used.add(block.index)
+                i = block.index - len(given) - len(arguments)
+                if i >= 0 and touch.mode & READS and not (<Block>blocks[i]).covers(touch.low, touch.high):
+                    raise Unfit("its backward pass reads what no noted loop has computed")
+        for i in range(len(given), len(program.guards)):
+            if i in used:
+                self.needed[i - len(given)] = True
+            else:
+                program.guards[i] = None
+        made.reads = None
+        if unwanted:                # values that only the gradients nobody wants need may change
+            made.reads = {(GIVEN, i) for i in range(len(arguments)) if len(given) + i in used}
+            made.reads.update([(RESULT, i) for k, (is_result, i) in enumerate(self.memory)
+                               if is_result and len(given) + len(arguments) + k in used])
+            outside = {id((<External>e).tensor) for e in program.outside}
+            made.reads.update([(OUTSIDE, i) for i, e in enumerate(self.program.outside)
+                               if id((<External>e).tensor) in outside])
+        return made
+
+    # -- passes as they are written ---------------------------------------------------------------------------
+
+    cdef object as_written(self, CompiledFunctionBackward node, tuple grads, unsigned long long unwanted, bint create):
+        """The gradients of a pass that cannot be replayed: from a graph that is made once more."""
+        cdef ThreadState* state = thread_state()
+        cdef unsigned int modes = state.modes
+        cdef list current, outputs
+        cdef const char* reason
+        if self.function is None or node.given is None:
+            raise RuntimeError(messages.COMPILED_BACKWARD.format("its function is not known"))
+        if not self.guard.holds():
+            raise RuntimeError(messages.COMPILED_BACKWARD.format(self.guard.why()))
+        for (kind, i), counter, version in zip(self.watched, node.counters, node.versions):
+            if kind is not RESULT and (<VersionCounter>counter).version != version:
+                raise RuntimeError(messages.COMPILED_BACKWARD.format("a tensor that it reads was changed in place"))
+        for external in self.program.outside:
+            reason = (<External>external).misfit()
+            if reason != NULL:
+                raise RuntimeError(messages.COMPILED_BACKWARD.format(reason.decode()))
+        current = [(<Live>each).saved() for each in self.program.lives]
+        state.modes = self.program.modes
+        unwanted_outside, state.unwanted, state.spare = state.unwanted, 0, NULL
+        try:
+            drawn, changed = node.states
+            for each, former in zip(self.program.lives, drawn or ()):
+                (<Live>each).restore(former)
+            value = self.program.without_effects(lambda: self.function(*node.given), changed)
+        finally:
+            state.modes, state.unwanted = modes, unwanted_outside
+            for each, former in zip(self.program.lives, current):
+                (<Live>each).restore(former)
+        leaves = self.flatten(value)
+        outputs = [leaves[i] for i in self.outputs]
+        found = inner_gradients(outputs, grads, self.edges, node.arguments, unwanted, create, create)
+        if create and state.run != NULL:
+            queue_callback(lambda: node.lead_to(outputs))
+        return found
+
+    cdef int note_unknown(self, tuple key) except -1:
+        """A pass is of a layout that is not captured: have it captured if it comes again."""
+        cdef Py_ssize_t n
+        if self.learn is None or key in self.refused or len(self.unknown) >= MOST_LAYOUTS and key not in self.unknown:
+            return 0
+        n = self.unknown.get(key, 0) + 1
+        self.unknown[key] = n
+        if n == 2:
+            self.learn(key)
+        return 0
+
+
+cdef cnp.ndarray bytes_of(Block block):
+    """The memory of a block, as long as that is alive."""
+    cdef cnp.npy_intp size = block.high - block.low
+    return cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, <void*>block.low)
+
+
+# ---------------------------------------------------------------------------------------------- the node
+
+
+@cython.final
+@cython.trashcan(True)
+cdef class CompiledFunctionBackward(Node):
+    """The node of the results of a compiled function."""
+    cdef Past past
+    cdef list saved                 # tensors on the memory that passes read, or None, in the order of `needed`
+    cdef list arguments             # of the program
+    cdef tuple given                # the arguments of the function
+    cdef list counters, versions    # of what is watched
+    cdef bint is_passed             # whether the edges lead to the graph of the function, made once more
+    cdef tuple states               # of random numbers before the call, and copies of what it changed
+
+    cdef object call(self, object grad):
+        cdef ThreadState* state = thread_state()
+        cdef unsigned long long unwanted = state.unwanted
+        cdef tuple grads = <tuple>grad if self.n_outputs > 1 else (grad,)
+        cdef Pass found
+        cdef Py_ssize_t arrives
+        cdef list made, given
+        check_not_freed(self)
+        if self.is_passed:
+            return grads
+        if len(self.past.edges) < 64:
+            unwanted &= ((<unsigned long long>1) << len(self.past.edges)) - 1
+        if not state.modes & NO_GRAD or not are_plain(grads):
+            self.check_versions(None)
+            return self.past.as_written(self, grads, unwanted, not state.modes & NO_GRAD)
+        key = tuple([layout_of(each) for each in grads]), unwanted
+        found = self.past.passes.get(key)
+        if found is None:
+            self.check_versions(None)
+            self.past.note_unknown(key)
+            return self.past.as_written(self, grads, unwanted, False)
+        self.check_versions(found)
+        given = [each for each in grads if each is not None]
+        given.extend(self.saved)
+        replayed = found.program.replay(given)
+        if replayed is _miss:
+            return self.past.as_written(self, grads, unwanted, False)
+        made = <list>replayed
+        return tuple([None if arrives < 0 else made[arrives] for arrives in found.arrives])
+
+    cdef int lead_to(self, list outputs) except -1:
+        """From now on, let gradients pass to the graph that was made once more: it is part of the graph of the gradients."""
+        cdef Tensor t
+        self.edge0 = self.edge1 = self.edge2 = self.more_edges = None
+        self.n_edges = 0
+        for t in outputs:
+            self.add_edge(grad_fn_of(t), t.output_nr_)
+        self.is_passed = True
+        self.saved = self.arguments = self.counters = self.versions = None
+        self.states = self.given = None
+        return 0
+
+    cdef int check_versions(self, Pass found) except -1:
+        """Raise eager's error if a value that its graph saves was changed since."""
+        cdef Saved each
+        cdef VersionCounter counter
+        cdef Py_ssize_t i
+        cdef bint differ = False
+        for i in range(len(self.versions)):
+            if (<VersionCounter>self.counters[i]).version != <long long>self.versions[i]:
+                differ = True
+        if not differ:
+            return 0
+        for each in self.past.saved:
+            if found is not None and found.reads is not None and each.place not in found.reads:
+                continue
+            i = self.past.watched.index(each.place)
+            counter = self.counters[i]
+            if counter.version != <long long>self.versions[i]:
+                each.value.counter = counter
+                refuse_modified(each.node, each.value, self.versions[i], each.is_result)
+        return 0
+
+    cdef int release_variables(self, object freed_by) except -1:
+        self.saved = self.arguments = self.counters = self.versions = self.states = None
+        self.given = None
+        self.freed_by = freed_by
+        return 0
+
+forbid_making(CompiledFunctionBackward)
+
+
+cdef bint are_plain(tuple grads) noexcept:
+    """Whether these are dense tensors in memory, without anything that others could see."""
+    for each in grads:
+        if each is not None and (type(each) is not Tensor or type((<Tensor>each).array) is not cnp.ndarray
+                                 or (<Tensor>each).flags or (<Tensor>each).tangents is not None):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------ the way there
+
+
+def is_live(list leaves):
+    """Whether a result has a history that has not been used up."""
+    cdef Tensor t
+    cdef Node node
+    cdef set seen = set()
+    cdef list todo = []
+    cdef Py_ssize_t i
+    for t in leaves:
+        node = grad_fn_of(t)
+        if node is not None:
+            todo.append(node)
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.freed_by is not None:
+            return False
+        for i in range(node.n_edges):
+            if isinstance(node.target(<int>i), Node):
+                todo.append(node.target(<int>i))
+    return len(seen) > 0
+
+
+def graph_of(list roots, list arguments, dict before):
+    """The graph of these nodes; raises Unfit."""
+    return Graph(roots, arguments, before)
+
+
+def kept_by(Graph graph not None):
+    """The tensors that a graph keeps."""
+    return [t for _, _, t in graph.kept()]
+
+
+def arrays_kept_by(Graph graph not None, list leaves):
+    """All arrays that a graph and its results keep, also those in objects that rules keep for themselves."""
+    cdef list todo = [*graph.nodes, *leaves], found = []
+    cdef set seen = set(map(id, todo))
+    while todo:
+        for value in gc.get_referents(todo.pop()):
+            if id(value) in seen or isinstance(value, _NOT_FOLLOWED):
+                continue
+            seen.add(id(value))
+            if isinstance(value, np.ndarray):
+                found.append(value)
+            else:
+                todo.append(value)
+    return found
+
+
+_NOT_FOLLOWED = (Node, OpDef, type, ModuleType, FunctionType, CodeType, str, int, float, bytes)
+
+
+def leaves_of(Graph graph not None):
+    """The tensors outside of the step at which a graph ends."""
+    return [t for is_argument, t in graph.edges if not is_argument]
+
+
+def past_of(Program program not None, Graph graph not None, list arguments, list leaves, list outputs, list blocks,
+            list places, by, tuple layouts, flatten):
+    """The history of results: `outputs` are their numbers, `blocks` the memory that the step gave, `places` which result
+    is on each block, or None. Raises Unfit."""
+    cdef Past past = Past()
+    cdef Py_ssize_t k = len(leaves)
+    past.program, past.flatten, past.outputs, past.edges = program, flatten, outputs, graph.edges
+    past.passes, past.refused, past.unknown, past.n_results = {}, {}, {}, len(leaves)
+    past.from_arguments = sum([1 for is_argument, _ in graph.edges if is_argument])
+    past.memory = [(False, -1) if place is None else (True, place) for place in places]
+    if past.from_arguments <= 3 < len(past.edges):
+        past.further = [(t, (<Tensor>t).output_nr_) for _, t in past.edges[3:]]
+    past.capture(by, graph, leaves, arguments, blocks, layouts)
+    for i in range(len(blocks)):
+        if past.needed[len(arguments) + i] and not past.memory[i][0]:
+            past.memory[i] = False, k
+            k += 1
+    watch(past, graph, arguments, leaves)
+    return past
+
+
+def further_blocks(Past past not None, Py_ssize_t n_arguments, list blocks):
+    """The blocks for which the program must have a further result, in their order."""
+    return [block for i, block in enumerate(blocks) if past.needed[n_arguments + i] and not past.memory[i][0]]
+
+
+cdef int watch(Past past, Graph graph, list arguments, list leaves) except -1:
+    """Note which values the nodes save, to compare their versions later."""
+    cdef Tensor t
+    cdef Saved saved
+    cdef Node node
+    cdef dict known = {}
+    cdef list found = []
+    past.watched = []
+    for kind, tensors in ((GIVEN, arguments), (OUTSIDE, [(<External>e).tensor for e in past.program.outside]),
+                          (RESULT, leaves)):
+        for i, t in enumerate(tensors):
+            if kind is RESULT and i not in past.outputs:
+                continue
+            known.setdefault(id(t), (kind, i))
+            if t.counter is not None:
+                known.setdefault(id(t.counter), (kind, i))
+    for node, place, t in graph.kept():
+        where = known.get(id(t), known.get(id(t.counter)) if t.counter is not None else None)
+        if where is None or place < 0:
+            continue
+        saved = Saved()
+        saved.place, saved.node, saved.is_result = where, witness_of(node), node.output_in(place) >= 0
+        saved.value = wrap(np.broadcast_to(np.zeros((), t.array.dtype), t.array.shape))
+        saved.value.output_nr_ = max(node.output_in(place), 0) if saved.is_result else t.output_nr_
+        made_by = None if saved.is_result else t.grad_fn_
+        if made_by is not None:
+            saved.value.grad_fn_ = witness_of(made_by)
+        found.append(saved)
+        if where not in past.watched:
+            past.watched.append(where)
+    past.saved = found
+    return 0
