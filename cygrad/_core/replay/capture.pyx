@@ -190,6 +190,7 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     if graph is not None:
         enter_history(program, tape, now, graph, leaves, outputs, kept)
     program.launches = Launches(tape, kept, slots)
+    program.choose_handed()
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
