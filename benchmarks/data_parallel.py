@@ -260,9 +260,7 @@ def all_reduce_time(size: int, count: float, latency: float, bandwidth: float) -
     return min(doubling, 2 * steps * latency + 2 * (size - 1) / size * count / bandwidth)
 
 
-def efficiency(
-    size: int, count: float, step: float, latency: float, bandwidth: float, first=2**20, other=25 * 2**20
-) -> float:
+def efficiency(size: int, count: float, step: float, latency: float, bandwidth: float, first: float = 2**20) -> float:
     """The time of a step alone by that with reduction, each process having a batch of its own.
 
     Buckets are reduced one after the other, each once its gradients are there; the last one, of the first layers, has
@@ -270,7 +268,7 @@ def efficiency(
     """
     if count <= first:  # one bucket, after backward
         return step / (step + all_reduce_time(size, count, latency, bandwidth))
-    sizes = [first]
+    sizes, other = [first], min(max(first, count / 8), 25 * 2**20)
     while sum(sizes) < count:
         sizes.append(min(other, count - sum(sizes)))
     now, there, network = step / 3, step / 3, 0.0

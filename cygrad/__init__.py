@@ -101,6 +101,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quantization",
     "quasirandom",
     "random",
     "return_types",

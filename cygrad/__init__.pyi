@@ -42,6 +42,7 @@ from cygrad import ops as ops
 from cygrad import optim as optim
 from cygrad import overrides as overrides
 from cygrad import profiler as profiler
+from cygrad import quantization as quantization
 from cygrad import quasirandom as quasirandom
 from cygrad import random as random
 from cygrad import return_types as return_types
@@ -840,6 +841,8 @@ class Tensor:
     @property
     def is_mtia(self) -> Any: ...
     def is_neg(self) -> _bool: ...
+    @property
+    def is_nested(self) -> _bool: ...
     def is_nonzero(self) -> _bool: ...
     def is_pinned(self, device: Device = None) -> _bool: ...
     @property

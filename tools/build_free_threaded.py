@@ -5,6 +5,7 @@ Prints the path of the interpreter. It is built once into the directory (by defa
 the build fails, the program prints the reason in one line and exits with status 1.
 """
 
+import functools
 import hashlib
 import http.client
 import lzma
@@ -44,27 +45,32 @@ def fetched(path):
         time.sleep(5 * attempt)
 
 
-def sources(index):
-    """Yield (version, path, SHA-256) of the package's upstream sources in an index of source packages."""
+@functools.cache
+def index(suite):
+    """Return the index of a suite's source packages."""
+    return lzma.decompress(fetched(f"dists/{suite}/main/source/Sources.xz")).decode()
+
+
+def sources(index, package):
+    """Yield (version, path, SHA-256) of a package's upstream sources in an index of source packages."""
     for paragraph in index.split("\n\n"):
-        if not paragraph.startswith(f"Package: {PACKAGE}\n"):
+        if not paragraph.startswith(f"Package: {package}\n"):
             continue
         (directory,) = re.findall(r"^Directory: (.+)$", paragraph, re.MULTILINE)
-        for digest, name in re.findall(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.xz)$", paragraph, re.MULTILINE):
-            yield tuple(map(int, re.findall(r"\d+", name)[2:])), f"{directory}/{name}", digest
+        for digest, name in re.findall(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.\w+)$", paragraph, re.MULTILINE):
+            version = name.removeprefix(f"{package}_").partition(".orig")[0]
+            yield tuple(map(int, re.findall(r"\d+", version))), f"{directory}/{name}", digest
 
 
-def newest_source():
-    """Return the newest source tarball in the archive, which may lag behind its index."""
+def newest_source(package=PACKAGE, suites=SUITES):
+    """Return a package's newest source tarball in the archive, which may lag behind its index."""
     found = set()
     failed = []
-    for suite in SUITES:  # not all exist at all times
+    for suite in suites:  # not all exist at all times
         try:
-            packed = fetched(f"dists/{suite}/main/source/Sources.xz")
+            found.update(sources(index(suite), package))
         except Unavailable as reason:
             failed.append(str(reason))
-        else:
-            found.update(sources(lzma.decompress(packed).decode()))
     for _, path, digest in sorted(found, reverse=True):
         try:
             packed = fetched(path)
@@ -74,7 +80,7 @@ def newest_source():
         if hashlib.sha256(packed).hexdigest() != digest:
             raise Unavailable(f"{DEBIAN}/{path} is not what the index says")
         return packed
-    raise Unavailable("; ".join([f"no source package {PACKAGE} in {', '.join(SUITES)} of {DEBIAN}", *failed]))
+    raise Unavailable("; ".join([f"no source package {package} in {', '.join(suites)} of {DEBIAN}", *failed]))
 
 
 def build(place):

@@ -35,6 +35,7 @@ GLIBC = zig.Target(
 )
 MUSL = zig.Target("aarch64-linux-musl", "musllinux_1_2_aarch64", f"{PYTHON}-aarch64-linux-musl")
 NEEDED = ["ml_dtypes>=0.5", "hypothesis>=6", "opt_einsum", "pytest>=8", "pytest-xdist>=3.7", "scipy", "threadpoolctl"]
+PLATFORMS = [f"manylinux{version}_aarch64" for version in ("_2_28", "_2_27", "_2_17", "2014")]
 LIBRARIES_OF_GLIBC = {"libm.so.6", "libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-aarch64.so.1"}
 MODEL = "cortex-a72"  # without SVE, in whose loops OpenBLAS raises floating-point errors under QEMU
 ENGINE = ["autograd", "core/engine", "core/graph"]
@@ -43,16 +44,15 @@ ENGINE = ["autograd", "core/engine", "core/graph"]
 @contextlib.contextmanager
 def step(name):
     """Say what is done, and then how long it took."""
-    print(f"arm64: {name} ...", flush=True)
+    print(f"{name} ...", flush=True)
     begin = time.monotonic()
     yield
-    print(f"arm64: {name}: {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
 
 
-def install(into, *requirements):
-    """Install wheels for the platform into a folder; this interpreter's pip does it, with its own settings."""
-    tags = ["manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014"]
-    words = [word for tag in tags for word in ("--platform", f"{tag}_aarch64")]
+def install(into, *requirements, platforms=PLATFORMS):
+    """Install wheels for a platform into a folder; this interpreter's pip does it, with its own settings."""
+    words = [word for platform in platforms for word in ("--platform", platform)]
     words += ["--only-binary=:all:", "--upgrade", "--quiet", "--target", into]
     subprocess.run([*map(str, [sys.executable, "-m", "pip", "install", *words, *requirements])], check=True)
 
@@ -108,8 +108,8 @@ def check_musl(library, root):
         sys.exit(f"arm64: {library.name} needs {sorted(needed)}; musl and Python lack {sorted(unknown)}")
 
 
-def test(root, place, sample, processes):
-    """Run the tests in an empty directory."""
+def test(run, place, sample, processes):
+    """Run the tests in an empty directory, by a function that runs the platform's Python."""
     place.mkdir(exist_ok=True)
     environment = {
         "CYGRAD_REPRODUCIBLE": "1",
@@ -126,7 +126,7 @@ def test(root, place, sample, processes):
         f"one in {sample} tests of kernels" if sample > 1 else "the tests of kernels": [*pytest, *kernels],
     }.items():
         with step(name):
-            root.run(*arguments, cwd=place, environment=environment)
+            run(*arguments, cwd=place, environment=environment)
 
 
 def main(place, sample, processes):
@@ -147,8 +147,8 @@ def main(place, sample, processes):
         check_musl(library_of(other, place / "musl" / "unpacked"), root)
     shutil.rmtree(packages / "cygrad", ignore_errors=True)
     install(packages, "--no-deps", wheel)
-    test(root, place / "elsewhere", sample, processes)
-    print(f"arm64: {wheel}\narm64: {other}")
+    test(root.run, place / "elsewhere", sample, processes)
+    print(f"{wheel}\n{other}")
 
 
 if __name__ == "__main__":

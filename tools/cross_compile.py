@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import build_free_threaded
+import mach_o
 import numpy
 import zig
 
@@ -43,18 +44,24 @@ def windows(name, tag):
 
 
 def macos(name, tag):
-    """A target on macOS, where names are looked up in the process that loads a module."""
+    """A target on macOS. Modules find Python's names in the process that loads them; Zig knows the system's."""
     return zig.Target(name, tag, f"cpython-{VERSION}-darwin", ".so", [], ["-shared", "-undefined", "dynamic_lookup"])
 
 
 TARGETS = {
     "windows-amd64": windows("x86_64-windows-gnu", "win_amd64"),
-    "macos-arm64": macos("aarch64-macos.14.0", "macosx_14_0_arm64"),
-    "macos-x86_64": macos("x86_64-macos.14.0", "macosx_14_0_x86_64"),
+    "macos-arm64": macos("aarch64-macos.11.0", "macosx_11_0_arm64"),
+    "macos-x86_64": macos("x86_64-macos.11.0", "macosx_11_0_x86_64"),
 }
 
 
 # -- Headers --
+
+
+def configuration_on_debian():
+    """Where Debian keeps `pyconfig.h`; among its other headers is one that includes this one on Linux only."""
+    include = Path(sysconfig.get_path("include"))
+    return include.parent / str(sysconfig.get_config_var("MULTIARCH")) / include.name / "pyconfig.h"
 
 
 def python_headers(target):
@@ -70,6 +77,8 @@ def python_headers(target):
                 found = source.extractfile(member)
                 assert found is not None, "a regular file"
                 partial.joinpath("pyconfig.h").write_bytes(found.read())
+        elif configuration_on_debian().exists():
+            shutil.copy(configuration_on_debian(), partial)
         partial.rename(folder)  # atomic
     return folder
 
@@ -107,6 +116,28 @@ def make_import_library(target, headers, machine):
         listed = library.with_suffix(".def")
         listed.write_text("\n".join([f"LIBRARY python{VERSION}.dll", "EXPORTS", *lines, ""]), encoding="utf-8")
         subprocess.run([zig.zig(), "dlltool", "-m", machine, "-d", listed, "-l", library], check=True)
+
+
+# -- Checking --
+
+
+def library_in(wheel, suffix):
+    """Return the bytes of the one compiled library in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(suffix))
+        return archive.read(name)
+
+
+def check_macos(wheel, target):
+    """Fail unless macOS's loader takes the wheel's library wherever pip takes the wheel, by its tag."""
+    _, major, minor, processor = target.tag.split("_", 3)
+    found = mach_o.header(library_in(wheel, target.suffix))
+    if found.processor != processor or found.oldest != (int(major), int(minor)):
+        sys.exit(f"{wheel.name} holds a library for {found.processor} and macOS {found.oldest}")
+    if found.needed != ["/usr/lib/libSystem.B.dylib"]:
+        sys.exit(f"{wheel.name} needs {found.needed}")
+    if processor == "arm64" and not found.signed:
+        sys.exit(f"{wheel.name} holds a library without a signature, which macOS would not load")
 
 
 # -- Building --
@@ -150,6 +181,8 @@ def build(name):
             wheel = zig.build_wheel(target, folders, into)
     except subprocess.CalledProcessError:
         sys.exit(f"{name}: the build failed; the end of {log}:\n{log.read_text(errors='replace')[-3000:]}")
+    if target.tag.startswith("macosx"):
+        check_macos(wheel, target)
     seconds, megabytes = time.monotonic() - start, wheel.stat().st_size / 1e6
     print(f"{name}: {wheel.relative_to(zig.CHECKOUT)}, {megabytes:.1f} MB, in {seconds:.0f} s", flush=True)
     for kind, count in warnings_in(log.read_text(errors="replace")).most_common():

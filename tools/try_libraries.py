@@ -30,6 +30,7 @@ PAGE = ROOT / "docs" / "as_torch.md"
 BEGIN, END = "<!-- libraries: written by tools/try_libraries.py -->", "<!-- end of libraries -->"
 PACKAGES = {  # the others are called as their programs
     "ignite": "pytorch-ignite",
+    "laplace": "laplace-torch",
     "neuralop": "neuraloperator",
     "pina": "pina-mathlab",
     "pyro": "pyro-ppl",

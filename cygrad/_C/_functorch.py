@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from cygrad._core.transforms import forward_mode
+from cygrad._core.transforms.vmap_levels import Batch
 
 __all__ = ["TransformType", "get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor"]
 __all__ += ["is_gradtrackingtensor", "maybe_current_level", "maybe_get_bdim", "maybe_get_level", "unwrap_if_dead"]
@@ -58,6 +59,30 @@ def maybe_get_bdim(tensor: Any) -> int:
 def get_unwrapped(tensor: Any) -> Any:
     """Raise RuntimeError: no tensor is wrapped."""
     raise RuntimeError("No wrappers present!")
+
+
+def _batch(level: int) -> Any:
+    """Return the batch of a `vmap` by the number of its level, from 1. Raises RuntimeError if it is not one."""
+    levels = forward_mode.levels()
+    batch = levels[level - 1] if 0 < level <= len(levels) else None
+    if not isinstance(batch, Batch):
+        raise RuntimeError(f"level {level} is not that of a running vmap\n  {len(levels)} transforms are running")
+    return batch
+
+
+def _add_batch_dim(self: Any, batch_dim: int, level: int) -> Any:
+    """Return a tensor that stands for the samples of another, which lie along a dimension, inside `vmap`."""
+    return _batch(level).first(self.movedim(batch_dim, 0))
+
+
+def _remove_batch_dim(self: Any, level: int, batch_size: int, out_dim: int) -> Any:
+    """Return the samples that a tensor stands for, along a dimension; copies of the tensor if it stands for none."""
+    batch = _batch(level)
+    forward_mode.flush()
+    samples = batch.samples(self)
+    if samples is None:
+        samples = self.unsqueeze(0).expand(batch_size, *self.shape)
+    return samples.movedim(0, out_dim)
 
 
 def unwrap_if_dead(tensor: Any) -> Any:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 import cygrad
@@ -51,6 +52,16 @@ def _element_size(dtype: Any) -> int:
 def _get_available_device_type() -> str | None:
     """Return the kind of the accelerator, or None if there is none."""
     return "cuda" if cygrad.cuda.is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Return the module of a kind of device. Raises RuntimeError if there is none of its name."""
+    module = getattr(cygrad, device_type, None)
+    if not isinstance(module, ModuleType):
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
+    return module
 
 
 def _get_all_device_indices() -> list[int] | None:

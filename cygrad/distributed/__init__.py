@@ -8,15 +8,18 @@ from importlib import import_module as _import_module
 
 from cygrad.distributed import constants as constants
 from cygrad.distributed import distributed_c10d as distributed_c10d
+from cygrad.distributed._c10d.launchers import end_job_on_failure as _end_job_on_failure
 from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
 from cygrad.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
+from cygrad.distributed.distributed_c10d import _get_process_group_name as _get_process_group_name
 from cygrad.distributed.distributed_c10d import _rank_not_in_group as _rank_not_in_group
 from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout
 
 _fill_environment()
+_end_job_on_failure()
 
 __all__ = [
     "DeviceMesh", "MicroBatchSampler", "default_pg_timeout", "deterministic", "get_shards", "init_device_mesh",
@@ -33,7 +36,9 @@ _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
     "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
     "mean_loss": "_data_parallel.averages", "my_shards": "_deterministic", "should_stop": "_preemption",
+    "_DEFAULT_FIRST_BUCKET_BYTES": "_data_parallel.buckets", "_broadcast_coalesced": "_data_parallel.agreement",
     "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
+    "_verify_params_across_processes": "_data_parallel.agreement",
 }  # fmt: skip
 
 

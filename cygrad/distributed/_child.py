@@ -8,6 +8,7 @@ import runpy
 import sys
 
 import cygrad.distributed  # sets the variables of this rank
+from cygrad.distributed._c10d.launchers import end_killed, is_initialized
 
 __all__ = ["run_script"]
 
@@ -28,7 +29,14 @@ def _main():
     if kind == "program":
         os.execvp(script, [script, *arguments])
     sys.path.pop(0)  # the current folder, which `-m` puts there and a script does not
-    run_script(script, arguments, is_module=kind == "module")
+    try:
+        run_script(script, arguments, is_module=kind == "module")
+    except SystemExit as error:
+        if error.code not in (None, 0) and not is_initialized():
+            if isinstance(error.code, str):
+                print(error.code, file=sys.stderr)
+            end_killed()  # the others would wait for this process
+        raise
 
 
 if __name__ == "__main__":

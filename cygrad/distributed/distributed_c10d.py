@@ -1,5 +1,6 @@
 """The module in which PyTorch defines process groups and collectives: libraries import from it, also private names."""
 
+from cygrad import device
 from cygrad.distributed._c10d import collectives, debug, errors, groups, objects, process_group, stores
 from cygrad.distributed._c10d.collectives import *
 from cygrad.distributed._c10d.collectives import _all_gather_base as _all_gather_base
@@ -30,3 +31,14 @@ __all__ = [
 ]  # fmt: skip
 
 STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
+
+
+def _get_default_timeout(backend):
+    """How long collectives of a back end wait unless told otherwise."""
+    return default_pg_nccl_timeout if backend == process_group.Backend.NCCL else default_pg_timeout
+
+
+def _get_pg_default_device(group=None):
+    """The device for the tensors of a group that serves one kind of device; the CPU if it serves several."""
+    kinds = (group or _get_default_group())._device_types
+    return kinds[0] if len(kinds) == 1 or all(each.type != "cpu" for each in kinds) else device("cpu")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from cygrad.export import dynamic_shapes, exported_program
+from cygrad.export import dynamic_shapes, exported_program, graph_signature
 from cygrad.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from cygrad.export.exported_program import ExportedProgram, UnflattenedModule, no_export
+from cygrad.export.graph_signature import ExportBackwardSignature, ExportGraphSignature
 from cygrad.onnx import export as onnx
 
 __all__ = [
-    "AdditionalInputs", "Dim", "ExportedProgram", "ShapesCollection", "UnflattenedModule", "default_decompositions",
-    "dims", "draft_export", "dynamic_shapes", "export", "exported_program", "load", "onnx", "register_dataclass",
-    "save", "unflatten",
+    "AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims", "draft_export", "dynamic_shapes",
+    "export", "exported_program", "graph_signature", "load", "onnx", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 
 

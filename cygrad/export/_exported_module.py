@@ -11,7 +11,7 @@ from cygrad.export._programs.files import read_package
 from cygrad.export._programs.program import Program, mapped
 from cygrad.export._programs.recording import RecordingError, record
 from cygrad.export._programs.sizes import generalized
-from cygrad.export.exported_program import ExportedProgram, shapes_of
+from cygrad.export.exported_program import ExportedProgram, ranges_of, shapes_of
 from cygrad.jit._traced import LoadedModule, TopLevelTracedModule, TracedModule, mirrored, module_in, write_module
 
 __all__ = ["ExportedModule", "exported", "loaded", "module_of", "save"]
@@ -65,7 +65,7 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
         raise UserError(f"the module cannot be exported: {error}") from error
     shapes = shapes_of(program)
     program.forget()
-    return ExportedProgram._made(mod, program, shapes, (args, kwargs))
+    return ExportedProgram._made(mod, program, shapes, ranges_of(dynamic_shapes), (args, kwargs))
 
 
 def _copied(value: Any) -> Any:
@@ -79,7 +79,8 @@ def save(ep: Any, f: Any, extra_files: Any = None) -> None:
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
         )
     shapes = {name: [str(dtype), lengths] for name, (dtype, lengths) in ep._shapes.items()}
-    write_module(ep._source, {"forward": ep._program}, f, extra_files, "exported", shapes=shapes)
+    more = {"shapes": shapes, "ranges": ep._ranges}
+    write_module(ep._source, {"forward": ep._program}, f, extra_files, "exported", **more)
 
 
 def loaded(f: Any, extra_files: Any = None) -> ExportedProgram:
@@ -89,9 +90,17 @@ def loaded(f: Any, extra_files: Any = None) -> ExportedProgram:
     program = module.__dict__.pop("_programs")["forward"]
     try:
         shapes = {name: _shape(content["shapes"][name]) for name in program.inputs()}
+        ranges = [_range(entry) for entry in content.get("ranges", ())]
     except (KeyError, TypeError, ValueError) as error:
         raise RuntimeError(f"the file holds no program that can be run: {error}") from None
-    return ExportedProgram._made(module, program, shapes, None)
+    return ExportedProgram._made(module, program, shapes, ranges, None)
+
+
+def _range(entry: Any) -> Any:
+    least, most = entry
+    if not all(n is None or type(n) is int for n in entry):
+        raise ValueError(f"the range {entry!r}")
+    return [least, most]
 
 
 def _shape(entry: Any) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from cygrad import Tensor, fx, nn
 from cygrad.export._programs.fx_graph import graph_module_of
 from cygrad.export._programs.program import Program
+from cygrad.export.dynamic_shapes import Dim
+from cygrad.export.graph_signature import ExportGraphSignature, signature_of
+from cygrad.utils._sympy.value_ranges import ValueRanges, int_oo
 
 __all__ = ["ExportedProgram", "UnflattenedModule"]
 
@@ -26,13 +30,17 @@ class ExportedProgram:
     _source: Any
     _program: Program
     _shapes: dict[str, Any]
+    _ranges: list[list[int | None]]
     example_inputs: Any
     dialect = "TRAINING"
 
     @classmethod
-    def _made(cls, source: Any, program: Program, shapes: dict[str, Any], example_inputs: Any) -> ExportedProgram:
+    def _made(
+        cls, source: Any, program: Program, shapes: dict[str, Any], ranges: list[list[int | None]], example_inputs: Any
+    ) -> ExportedProgram:
         made = object.__new__(cls)
-        made._source, made._program, made._shapes, made.example_inputs = source, program, shapes, example_inputs
+        made._source, made._program, made._shapes, made._ranges = source, program, shapes, ranges
+        made.example_inputs = example_inputs
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -58,6 +66,26 @@ class ExportedProgram:
     def graph(self) -> fx.Graph:
         """The program as a graph of `torch.fx`."""
         return self.graph_module.graph
+
+    @property
+    def graph_signature(self) -> ExportGraphSignature:
+        """What the inputs and outputs are: arguments, parameters, buffers, constants, results."""
+        return signature_of(self._program, self._source)
+
+    @property
+    def range_constraints(self) -> dict[str, ValueRanges]:
+        """The lengths that vary, named "s0", "s1", ... in the order of `dynamic_shapes`, and what they may be.
+
+        >>> import cygrad
+        >>> batch = cygrad.export.Dim("batch", max=16)
+        >>> model = cygrad.nn.Linear(3, 2)
+        >>> cygrad.export.export(model, (cygrad.ones(4, 3),), dynamic_shapes=({0: batch},)).range_constraints
+        {'s0': VR[0, 16]}
+        """
+        return {
+            f"s{i}": ValueRanges(least, int_oo if most is None else most)
+            for i, (least, most) in enumerate(self._ranges)
+        }
 
     @property
     def state_dict(self) -> dict[str, Any]:
@@ -95,6 +123,26 @@ class UnflattenedModule:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise no_export("UnflattenedModule", "ExportedProgram.module() has the names of the original")
+
+
+def ranges_of(shapes: Any) -> list[list[int | None]]:
+    """Return [least, most or None] for each length that `dynamic_shapes` describes, in their order."""
+    found: dict[Any, list[int | None]] = {}
+    todo = [shapes]
+    while todo:
+        value = todo.pop(0)
+        if isinstance(value, dict):
+            todo = [*value.values(), *todo]
+        elif isinstance(value, (list, tuple)):
+            todo = [*value, *todo]
+        elif isinstance(value, str):
+            found.setdefault(value, [0, None])
+        elif isinstance(value, Dim):
+            root = getattr(value, "root", value)
+            found.setdefault(root.__name__, [root.min, None if root.max == math.inf else root.max])
+        elif getattr(value, "type", None) in ("AUTO", "DYNAMIC"):
+            found[len(found), "hint"] = [value.min or 2, value.max]
+    return list(found.values())
 
 
 def shapes_of(program: Program) -> dict[str, Any]:

@@ -88,11 +88,17 @@ def derivative(outputs, inputs, vectors, outside):
 
 
 def split_aux(output, has_aux, name):
-    """Split a function's result into (output, aux); aux is None without `has_aux`."""
+    """Split a function's result into (output, aux), which is a tree of tensors; aux is None without `has_aux`."""
     if not has_aux:
         return output, None
     if not isinstance(output, tuple) or len(output) != 2:
         raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    wrong = [value for value in flatten(output[1])[0] if not isinstance(value, Tensor)]
+    if wrong:
+        raise RuntimeError(
+            f"Expected tensors, got unsupported type {type(wrong[0])}\n"
+            "  all of aux has to be tensors: return torch.tensor(value), or keep other values outside the function"
+        )
     return output
 
 

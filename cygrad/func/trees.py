@@ -1,4 +1,10 @@
-"""Trees: nested tuples, lists and dictionaries of values."""
+"""Trees: nested tuples, lists, dictionaries and deques of values, and objects of registered classes."""
+
+from collections import defaultdict, deque
+from typing import Any
+
+_BUILT_IN = frozenset({dict, list, tuple, deque})
+nodes: dict[Any, Any] = {}  # kinds of containers, by class: filled by `utils._pytree`, which users register them with
 
 
 def flatten(tree):
@@ -8,14 +14,23 @@ def flatten(tree):
 
 
 def _visit(tree, take):
+    node = _registered(tree)
+    if node is not None:
+        return f"{type(tree).__name__}({', '.join(_visit(value, take) for value in node.flatten_fn(tree)[0])})"
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{key!r}: {_visit(value, take)}" for key, value in tree.items()) + "}"
-    if isinstance(tree, list):
+    if isinstance(tree, (list, deque)):
         return "[" + ", ".join(_visit(value, take) for value in tree) + "]"
     if isinstance(tree, tuple):
         return "(" + ", ".join(_visit(value, take) for value in tree) + ("," if len(tree) == 1 else "") + ")"
     take(tree)
     return "*"
+
+
+def _registered(tree):
+    """Return how objects of a class that users have registered are taken apart and made, or None."""
+    kind = type(tree)
+    return nodes.get(kind) if nodes and kind not in _BUILT_IN else None
 
 
 def rebuild(tree, leaves):
@@ -24,8 +39,15 @@ def rebuild(tree, leaves):
 
 
 def _rebuilt(tree, leaves):
+    node = _registered(tree)
+    if node is not None:
+        children, context = node.flatten_fn(tree)
+        return node.unflatten_fn([_rebuilt(value, leaves) for value in children], context)
     if isinstance(tree, dict):
-        return type(tree)((key, _rebuilt(value, leaves)) for key, value in tree.items())
+        pairs = ((key, _rebuilt(value, leaves)) for key, value in tree.items())
+        return defaultdict(tree.default_factory, pairs) if isinstance(tree, defaultdict) else type(tree)(pairs)
+    if isinstance(tree, deque):
+        return type(tree)((_rebuilt(value, leaves) for value in tree), tree.maxlen)
     if isinstance(tree, (list, tuple)):
         values = [_rebuilt(value, leaves) for value in tree]
         return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)

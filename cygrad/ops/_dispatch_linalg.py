@@ -127,7 +127,7 @@ def _eigh(done: Any, made: Any) -> Step:
 @_rule("linalg_eigvalsh")
 def _eigvalsh(done: Any, made: Any) -> Any:
     t = done.inputs[0]
-    how = shortened(done.args[:1], ("L",))
+    how = shortened(done.hint, ("L",))
 
     def run() -> Any:
         with dispatch.unseen():

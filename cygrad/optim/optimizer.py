@@ -93,6 +93,12 @@ class Optimizer:
         self._optimizer_load_state_dict_pre_hooks = HookDict()
         self._optimizer_load_state_dict_post_hooks = HookDict()
 
+    def _patch_step_function(self) -> None:
+        """Does nothing: hooks are run by every class's `step`, since the class was made.
+
+        PyTorch's optimizers call this when they are made, and so do those of libraries that make themselves.
+        """
+
     # Stepping
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -151,3 +151,10 @@ def test_parameter_dict():
         weights[3]
     with fails(RuntimeError, "ParameterDict should not be called."):
         weights(1)
+
+
+def test_a_sequential_may_be_empty():
+    assert len(nn.Sequential({})) == len(nn.Sequential(nn.ReLU())[:0]) == len(nn.Sequential()) == 0
+    assert nn.Sequential({})(3) == 3
+    with pytest.raises(TypeError, match="dict is not a Module subclass"):
+        nn.Sequential({}, nn.ReLU())

@@ -1,6 +1,7 @@
 """Layers and losses against their NumPy formulas."""
 
 import math
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -221,3 +222,22 @@ def test_a_network_learns_a_curve():
         loss.backward()
         optimizer.step()
     assert loss.item() < 1e-3 and math.isfinite(loss.item())
+
+
+def test_reductions_by_number_and_by_flags():
+    from cygrad.nn import _reduction
+
+    assert [_reduction.get_enum(each) for each in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="reduction='elementwise_mean' is deprecated"):
+        assert _reduction.get_enum("elementwise_mean") == 1
+    with pytest.raises(ValueError, match="max is not a valid value for reduction"):
+        _reduction.get_enum("max")
+    flags = [(size_average, reduce) for size_average in (None, True, False) for reduce in (None, True, False)]
+    assert [_reduction.legacy_get_enum(*each, emit_warning=False) for each in flags] == [1, 1, 0, 1, 1, 0, 2, 2, 0]
+    with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
+        assert _reduction.legacy_get_string(False, None) == "sum"
+
+
+def test_annotations_of_layers_need_no_names_of_their_modules():
+    for layer in (torch.nn.MSELoss(), torch.nn.CrossEntropyLoss(), torch.nn.ReLU(), torch.nn.AvgPool2d(2)):
+        assert get_type_hints(layer, globalns={"Tensor": torch.Tensor})

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -427,3 +428,21 @@ def test_adamw_stays_decoupled_after_loading_adams_state():
     other = AdamW([leaf(1.0, 2.0)])
     other.load_state_dict(steps.state_dict())
     assert other.param_groups[0]["decoupled_weight_decay"] is True
+
+
+def test_optimizers_that_make_themselves():
+    class Wrapper(torch.optim.Optimizer):
+        def __init__(self, inner):
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
+            self._patch_step_function()
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    x, calls = torch.ones(2, requires_grad=True), []
+    wrapper = Wrapper(torch.optim.SGD([x], lr=0.5))
+    wrapper.register_step_post_hook(lambda *_: calls.append(1))
+    x.sum().backward()
+    wrapper.step()
+    assert x.tolist() == [0.5, 0.5] and calls == [1]

@@ -297,3 +297,12 @@ def test_folders_of_the_hub(tmp_path, monkeypatch):
     assert torch.hub._get_torch_home().endswith("models") and "~" not in torch.hub._get_torch_home()
     assert torch.hub.HASH_REGEX.search("resnet18-f37072fd.pth")[1] == "f37072fd"
     assert torch.hub.urlparse("https://a/b").netloc == "a"
+
+
+def test_observers_cannot_be_made_but_named():
+    from cygrad.quantization.observer import HistogramObserver
+
+    make = torch.quantization.QConfig(activation=HistogramObserver.with_args(bins=8), weight=None).activation
+    with pytest.raises(RuntimeError, match="HistogramObserver: cygrad has no quantized tensors\n"):
+        make()
+    assert torch.quantization.QConfig is torch.ao.quantization.QConfig

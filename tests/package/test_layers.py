@@ -32,7 +32,7 @@ TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal", "compiler"),  # as programs for compilers see them, and the next
-    *("ao", "export", "fx", "jit", "onnx"),
+    *("ao", "export", "fx", "jit", "onnx", "quantization"),
     *(
         "_C",
         "_VF",
@@ -74,11 +74,14 @@ INWARD = {
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
     ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
+    ("cygrad/_C/_functorch.py", "cygrad._core.transforms.vmap_levels"),
     ("cygrad/_C/_nn.py", "cygrad.ops._aten"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._backends"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._watching"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
     ("cygrad/_functorch/config.py", "cygrad.utils._config_module"),
+    ("cygrad/_functorch/vmap.py", "cygrad._C._functorch"),
+    ("cygrad/_functorch/vmap.py", "cygrad.utils._pytree"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
     ("cygrad/_tensor/__init__.py", "cygrad._core.registry.torch_function"),
     ("cygrad/_tensor_str/__init__.py", "cygrad._core.tensor.tensor_str"),

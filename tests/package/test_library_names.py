@@ -36,8 +36,13 @@ NAMES = {
     "_dynamo.exc": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported UserError",
     "_dynamo.external_utils": "is_compiling wrap_inline",
     "_dynamo.utils": "compile_times counters is_compile_supported",
+    "_C._functorch": "_add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor maybe_get_level",
     "_functorch.apis": "grad grad_and_value vmap",
     "_functorch.eager_transforms": "functionalize hessian jacfwd jacrev jvp vjp",
+    "_functorch.vmap": """
+        Tensor _add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim _remove_batch_dim
+        is_batchedtensor tree_flatten tree_map_ tree_unflatten vmap
+    """,
     "_guards": "CompileContext TracingContext active_fake_mode detect_fake_mode",
     "_higher_order_ops": "associative_scan cond map scan while_loop",
     "_higher_order_ops.associative_scan": "associative_scan",
@@ -73,6 +78,8 @@ NAMES = {
     """,
     "ao.nn.quantized": "Conv2d FloatFunctional Linear dynamic",
     "ao.quantization": "DeQuantStub QConfig QuantStub QuantWrapper convert prepare quantize_dynamic",
+    "ao.quantization.observer": "HistogramObserver MinMaxObserver ObserverBase PerChannelMinMaxObserver",
+    "ao.quantization.qconfig": "QConfig default_qconfig get_default_qconfig",
     "autograd": "_profiler_enabled",
     "autograd.forward_ad": "_current_level",
     "backends": "cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
@@ -247,6 +254,7 @@ NAMES = {
     """,
     "multiprocessing": "spawn start_processes",
     "nested": "as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor",
+    "nn._reduction": "get_enum legacy_get_enum legacy_get_string",
     "nn.attention.flex_attention": """
         AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
         _mask_mod_signature _score_mod_signature
@@ -280,6 +288,9 @@ NAMES = {
     "profiler": "kineto_available",
     "utils._config_module": "ConfigModule install_config_module",
     "nn.functional": "ScalingType SwizzleType grouped_mm scaled_mm",
+    "quantization": "QConfig QuantStub prepare",
+    "quantization.observer": "HistogramObserver MinMaxObserver ObserverBase PerChannelMinMaxObserver",
+    "quantization.qconfig": "QConfig default_qconfig",
     "utils": "swap_tensors",
     "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
     "utils._foreach_utils": """
@@ -330,6 +341,7 @@ NAMES = {
     "xpu.streams": "Event Stream",
 }
 METHODS = {
+    "optim.Optimizer": "_patch_step_function",
     "distributions.Distribution": "_get_checked_instance _validate_args _validate_sample expand",
     "distributions.Transform": "_inv_call bijective event_dim sign with_cache",
     "distributions.Normal": "_get_checked_instance",

@@ -599,3 +599,12 @@ def test_bases_of_observers():
     rounds = Rounds()
     rounds.disable_fake_quant()
     assert not rounds.fake_quant_enabled and rounds.observer_enabled and len(rounds.state_dict()) == 2
+
+
+def test_modules_of_devices():
+    from cygrad._utils import _get_device_module
+
+    assert _get_device_module("cpu") is torch.cpu and _get_device_module("cuda") is torch.cuda
+    for wrong in ("abc", "ones"):
+        with pytest.raises(RuntimeError, match=f"Device '{wrong}' does not have a corresponding module"):
+            _get_device_module(wrong)

@@ -144,6 +144,21 @@ def check_modules_that_differ():
             raise AssertionError("no error")
 
 
+def check_low_level_names():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    tensors = [torch.full((3,), rank + 1.0), torch.tensor([rank]), torch.full((2,), rank + 2.0)]
+    dist._broadcast_coalesced(dist.group.WORLD, tensors, 16, size - 1)
+    assert [each.tolist() for each in tensors] == [[size + 0.0] * 3, [size - 1], [size + 1.0] * 2]
+    dist._verify_params_across_processes(dist.group.WORLD, tensors)
+    if size > 1:
+        try:
+            dist._verify_params_across_processes(dist.group.WORLD, [torch.ones(1 + rank // (size - 1))])
+        except RuntimeError as error:
+            assert "appears not to match sizes" in str(error), error
+        else:
+            raise AssertionError("no error")
+
+
 class TwoHeads(nn.Module):
     def __init__(self):
         super().__init__()

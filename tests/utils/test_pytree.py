@@ -282,3 +282,41 @@ def test_wrong_numbers_of_leaves():
     with pytest.raises(TypeError, match="Expected `treespec` to be an instance of PyTreeSpec but got item of type"):
         tree_unflatten([1], 3)
     assert tree_unflatten(iter([1, 2]), tree_structure([0, 0])) == [1, 2]
+
+
+class _Pair:
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+@pytest.fixture
+def pair():
+    trees.register_pytree_node(_Pair, lambda x: ([x.first, x.second], None), lambda children, _: _Pair(*children))
+    yield _Pair
+    trees._deregister_pytree_node(_Pair)
+
+
+def test_transforms_of_functions_know_registered_classes(pair):
+    x, y, func = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 6.0]), torch.func
+
+    def product(p):
+        return (p.first * p.second).sum()
+
+    mapped = func.vmap(lambda p: pair(p.first * 2, p.first + p.second))(pair(x, y))
+    assert type(mapped) is pair and torch.equal(mapped.first, x * 2) and torch.equal(mapped.second, x + y)
+    assert torch.equal(func.grad(product)(pair(x, y)).first, y)
+    assert torch.equal(func.jacrev(lambda p: p.first * p.second)(pair(x, y)).second, torch.diag(x))
+    assert torch.equal(func.hessian(product)(pair(x, y)).first.second, torch.eye(3))
+    _, tangents = func.jvp(lambda p: pair(product(p), p.first), (pair(x, y),), (pair(y, x),))
+    assert torch.equal(tangents.first, (x * x + y * y).sum()) and torch.equal(tangents.second, y)
+    shared = func.vmap(lambda p, scale: p.first * scale, in_dims=(0, None))(pair(x, y), {"a": 2.0}["a"])
+    assert torch.equal(shared, x * 2)
+
+
+def test_transforms_of_functions_keep_kinds_of_containers():
+    x, vmap = torch.tensor([1.0, 2.0]), torch.func.vmap
+    row = vmap(lambda d: d)(deque([x], 3))
+    assert type(row) is deque and row.maxlen == 3 and torch.equal(row[0], x)
+    named = vmap(lambda d: d)(defaultdict(list, a=x))
+    assert type(named) is defaultdict and named.default_factory is list and torch.equal(named["a"], x)
+    assert type(vmap(lambda d: d)(OrderedDict(a=x))) is OrderedDict

@@ -70,6 +70,7 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
                 whether the in-place form is also called by functions and modules with `inplace=True`
     operator    Python's operator for the op
     advice      what to write instead if a gradient is lost at this op
+    float8      PyTorch's kernel that does not take numbers of 8 bits; an op without takes them, or is refused by NumPy's loop
   For modes and classes of `__torch_dispatch__`:
     aten        PyTorch's name of the op, if it differs
     engine      why the op is shown as `torch.ops.engine.<name>`: what PyTorch has in its place
@@ -152,7 +153,7 @@ facts_of = {fact: {} for fact in (
     "devices", "on_cpu", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "not_cast", "out_dtype",
     "out_castable", "direct", "derived", "batching", "vmap_name", "vmap_write", "in_python", "overloads",
     "overloaded_aliases", "spellings", "arguments_first", "alpha_by_position", "takes_ints", "inplace_argument", "operator",
-    "advice", "aten", "engine")}
+    "advice", "aten", "engine", "float8")}
 
 
 @cython.final

@@ -13,7 +13,7 @@ the first write.
 """
 
 cimport numpy as cnp
-from numpy cimport ndarray, PyArray_TYPE, PyArray_SAMESHAPE
+from numpy cimport ndarray, PyArray_ITEMSIZE, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
 
 import numpy as np
 
@@ -122,8 +122,30 @@ cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsig
     return 0
 
 
+# -- numbers of 8 bits: for storage, with the few ops whose rows do not refuse them --
+
+cdef int USER_TYPES = 256    # the first number of the types that other packages register
+
+cdef inline bint is_float8(object array) noexcept:
+    return type(array) is ndarray and PyArray_ITEMSIZE(<ndarray>array) == 1 and PyArray_TYPE(<ndarray>array) >= USER_TYPES
+
+
+cdef inline int check_float8(OpDef op, object operand) except -1:
+    """Raise NotImplementedError if an operand has 8 bits, and PyTorch's kernel does not take such numbers.
+
+    PyTorch seldom calls kernels for tensors without elements.
+    """
+    if not is_tensor(operand) or not is_float8((<Tensor>operand).array):
+        return 0
+    if PyArray_SIZE(<ndarray>(<Tensor>operand).array):
+        from cygrad._core.registry.float8 import refuse  # needed only for numbers of 8 bits
+        refuse(op, (<Tensor>operand).array.dtype)
+    return 0
+
+
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef ThreadState* state = thread_state()
+    check_float8(op, a)
     if not is_observed(state):
         return record1_unobserved(op, array, a, args, state)
     if state.modes & FORWARD or state.dispatching:
@@ -156,6 +178,7 @@ cdef inline Tensor record1_unobserved(OpDef op, object array, Tensor a, tuple ar
 
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     cdef ThreadState* state = thread_state()
+    check_float8(op, a)
     if not is_observed(state):
         return record2_unobserved(op, array, a, b, args, state)
     if state.modes & FORWARD or state.dispatching:
@@ -290,6 +313,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None, obj
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     cdef OpNode node
+    if inputs:
+        check_float8(op, inputs[0])
     if is_observed(state):
         return record_observed(op, (array,), inputs, args, 1, hint)[0]
     if op.flags & IMAGE:
@@ -310,6 +335,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None, obj
 
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable, object hint=None):
     """Record several results, of which the first `n_differentiable` have gradients."""
+    if inputs:
+        check_float8(op, inputs[0])
     if is_observed(thread_state()):
         return record_observed(op, arrays, inputs, args, n_differentiable, hint)
     return record_unobserved(op, arrays, inputs, args, n_differentiable, hint)

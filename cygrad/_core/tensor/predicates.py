@@ -325,6 +325,7 @@ bind(
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
         "is_meta": property(_is_meta, doc=_is_meta.__doc__),
         **{f"is_{kind}": _never(f"Whether the tensor is on {what}: always False.") for kind, what in _ABSENT.items()},
+        "is_nested": _never("Whether the tensor is a list of tensors of several sizes: always False."),
         "is_mkldnn": _never("Whether the elements are in the layout of MKL-DNN: always False."),
     }
 )

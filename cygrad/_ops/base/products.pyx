@@ -201,7 +201,7 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
 
 
 cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel,
-    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same", overloads="24")
+    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same", overloads="24", float8="bmm")
 
 cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     """Compute the products of two batches of matrices, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.
@@ -230,6 +230,7 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
 
 cdef OpDef MV = op("mv", matmul_rule).row(saves=(IN1, IN0), inputs="self vec", kernel=matmul_kernel,
     autocast_gpu="lower", casts_itself=True,
+    float8="addmv_impl_cpu",
     out_dtype="addmv input tensors must have the same dtype, but got {out}, {result}, and {result}")
 
 cpdef Tensor mv(object input, object vec, Tensor out=None):
@@ -257,7 +258,7 @@ cdef object dot_rule(OpNode n, object g):
             mul(g, conjugate(n.saved(0))) if n.needs(1) else None)
 
 cdef OpDef DOT = op("dot", dot_rule).row(saves=(IN1, IN0), inputs="self tensor", kernel=dot_kernel,
-    autocast_gpu="widest", casts_itself=True, out_dtype="result")
+    autocast_gpu="widest", casts_itself=True, out_dtype="result", float8="dot")
 
 cpdef Tensor dot(object input, object tensor, Tensor out=None):
     """Compute the dot product of two vectors of equal length, a 0-dim tensor.

@@ -234,6 +234,7 @@ FREXP = declare(
         "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}",
         "torch.frexp() expects exponent to have int dtype but got {out_c}",
     ),
+    float8="frexp_cpu",
 )
 
 

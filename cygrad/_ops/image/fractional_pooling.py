@@ -23,6 +23,7 @@ FRACTIONAL = {
         f"fractional_max_pool{dims}d_with_indices",
         f"FractionalMaxPool{dims}DBackward0",
         batching=None,
+        float8="check_uniform_bounds",
         vmap_name=f"fractional_max_pool{dims}d",
     )
     for dims in (2, 3)

@@ -67,12 +67,16 @@ def choosing(name, node, flags=ELSEWHERE, **row):
 
 WINDOWS = {"kernel_size": (2, 0), "padding": (2, 2), "dilation": (2, 3), "ceil_mode": (2, 4)}
 MAX_POOL = {
-    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS),
-    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS),
+    2: choosing(
+        "max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool2d"
+    ),
+    3: choosing(
+        "max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS, float8="max_pool3d"
+    ),
 }
 ADAPTIVE = {
-    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES),
-    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0"),
+    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES, float8="adaptive_max_pool2d"),
+    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0", float8="adaptive_max_pool3d_cpu"),
 }
 
 

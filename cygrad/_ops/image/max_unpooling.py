@@ -29,7 +29,14 @@ def unpool_rule(n, g):
 
 def unpooling(dims):
     flags = ELSEWHERE | IMAGE_GRADIENT | (IMAGE if dims == 2 else 0)  # PyTorch's volumes are contiguous
-    return declare(f"max_unpool{dims}d", unpool_rule, saves=(0, IN1), flags=flags, inputs="self indices")
+    return declare(
+        f"max_unpool{dims}d",
+        unpool_rule,
+        saves=(0, IN1),
+        flags=flags,
+        inputs="self indices",
+        float8=f"max_unpool{dims}d",
+    )
 
 
 UNPOOL = {2: unpooling(2), 3: unpooling(3)}

@@ -218,6 +218,7 @@ INDEX_ADD = declare(
     out_dtype="same",
     vmap_write="index_add_",
     derived={"source_dim": lambda n: len(n.args[2])},
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -319,6 +320,7 @@ GATHER = declare(
     devices="together",
     out_dtype="same",
     derived={"sparse_grad": False},
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -441,6 +443,7 @@ SCATTER_ADD = declare(
     autocast_gpu="widest",
     out_dtype="same",
     vmap_write="scatter_add_",
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -539,6 +542,7 @@ MASKED_FILL = declare(
     devices=(2, "value"),
     vmap_write="inplace arithmetic",
     overloads="",
+    float8="masked_fill",
 )
 
 
@@ -557,6 +561,7 @@ MASKED_FILL_TENSOR = declare(
     flags=LINEAR | PRIVATE,
     node="MaskedFillBackward1",
     inputs="self value mask",
+    float8="masked_fill",
 )
 MASKED_FILL_UNRECORDED = variant(MASKED_FILL, flags=MAY_OVERLAP)  # for integers, and writes into expanded memory
 

@@ -71,6 +71,7 @@ SCATTER = declare(
     devices="together",
     out_dtype="same",
     overloads="",
+    float8="scatter_gather_tensor_cpu",
 )
 
 
@@ -87,6 +88,7 @@ SCATTER_VALUE = declare(
     inputs="self _ index",
     attributes="dim",
     out_dtype="same",
+    float8="scatter_gather_scalar_cpu",
 )
 
 _SCATTER_SIGNATURES = tuple(
@@ -290,6 +292,7 @@ SCATTER_REDUCE = declare(
     devices="together",
     out_dtype="same",
     vmap_write="scatter_reduce_",
+    float8="scatter_gather_tensor_cpu",
 )
 # the gradients of sums and means only need the index
 SCATTER_SUM = declare(
@@ -301,6 +304,7 @@ SCATTER_SUM = declare(
     inputs="self src index",
     attributes="dim reduce include_self",
     out_dtype="same",
+    float8="scatter_gather_tensor_cpu",
 )
 
 _NOT_OF_COMPLEX = ("amax", "amin")
@@ -424,6 +428,7 @@ INDEX_COPY = declare(
     devices="together",
     autocast="widest",
     derived={"source_dim": lambda n: len(n.args[1])},
+    float8="index_copy_cpu",
 )
 
 
@@ -499,6 +504,7 @@ INDEX_FILL = declare(
     devices=(3, "value"),
     vmap_write="index_fill_",
     overloads="",
+    float8="index_fill_cpu",
 )
 
 
@@ -523,6 +529,7 @@ INDEX_FILL_TENSOR = declare(
     node="IndexFillBackward1",
     inputs="self value index",
     attributes="dim",
+    float8="index_fill_cpu",
 )
 
 _FILL_SIGNATURES = ("int dim, Tensor index, Tensor value", "int dim, Tensor index, Number value")

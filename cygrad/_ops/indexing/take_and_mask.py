@@ -42,6 +42,7 @@ TAKE = declare(
     inputs="self _ index",
     attributes="self_sym_sizes",
     devices="together",
+    float8="take_cpu",
 )
 
 
@@ -106,6 +107,7 @@ PUT = declare(
     inputs="self source index",
     attributes="accumulate",
     devices="together",
+    float8="take_put_cpu",
 )
 
 
@@ -256,6 +258,7 @@ MASKED_SCATTER = declare(
     inputs="self source mask",
     attributes="source_sym_sizes",
     devices="together",
+    float8="masked_scatter",
 )
 
 

@@ -165,7 +165,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     return added(ADDMM, (input, mat1, mat2), beta, alpha, out)
 
 
-ADDMV = row("addmv", addmv_rule, "self mat vec")
+ADDMV = row("addmv", addmv_rule, "self mat vec", float8="addmv_impl_cpu")
 
 
 @facts(
@@ -204,7 +204,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     return added(ADDMV, (input, mat, vec), beta, alpha, out)
 
 
-BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
+BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2", float8="baddbmm")
 
 
 @facts(
@@ -308,7 +308,7 @@ def addr_rule(n, g):
     )
 
 
-ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
+ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array, float8="addr_cpu")
 
 
 @facts(devices="together", autocast_gpu="lower", arguments_first=("vec1 vec2", *FACTORS_FIRST))

@@ -192,9 +192,9 @@ def check_outs(name, out, n):
             raise TypeError(f"expected Tensor as element {i} in argument 'out', but got {type_name(one)}")
 
 
-def constant(name, array, *inputs, args=None):
+def constant(name, array, *inputs, args=None, hint=None):
     """Return a result without a gradient."""
-    return record_n(unrecorded(name), array, inputs, args)
+    return record_n(unrecorded(name), array, inputs, args, hint)
 
 
 # -- batching rules of several ops --

@@ -109,7 +109,7 @@ EIGH = declare(
     flags=LINALG,
     inputs="A",
     outputs="eigenvalues eigenvectors",
-    attributes="_",
+    attributes="UPLO",
     autocast="float32",
     out_dtype="same",
     batching=decomposition,
@@ -230,9 +230,9 @@ def check_castable(t, outs, shown, names):
             )
 
 
-def only_values(name, array, t, out, args=None):
+def only_values(name, array, t, out, hint=None):
     if out is None:
-        return constant(name, array, t, args=args)
+        return constant(name, array, t, hint=hint)
     return delivered(name, array, out, t)
 
 

@@ -121,6 +121,7 @@ LOBPCG = declare(
     devices="together",
     batching=None,
     in_python=True,
+    float8="norm_cpu",
 )
 
 

@@ -255,6 +255,7 @@ UNPACK = declare(
     derived={"LU_data_sym_argsize_minus_1": (0, -1), "LU_data_sym_argsize_minus_2": (0, -2)},
     devices="together",
     out_dtype="same",
+    float8="tril",
 )
 
 
@@ -373,6 +374,7 @@ SOLVE = declare(
     attributes="left adjoint",
     devices="together",
     out_dtype="same",
+    float8="linalg.lu_solve_cpu",
 )
 
 

@@ -131,6 +131,7 @@ NLL = declare(
     autocast_gpu="float32",
     in_python=True,
     derived={"weight": None},
+    float8="nll_loss_out_frame",
 )
 NLL_2D = variant(NLL, "NllLoss2DBackward0")
 note_facts("NllLoss2DBackward0", {"derived": {"weight": None}})

@@ -63,6 +63,7 @@ HINGE = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=loss_of_elements,
+    float8="add_stub",
 )
 HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
 
@@ -285,6 +286,7 @@ MULTI_MARGIN = declare(
     autocast_gpu="float32",
     in_python=True,
     derived={"weight": None},
+    float8="multi_margin_loss_cpu_kernel",
 )
 
 
@@ -356,6 +358,7 @@ MULTILABEL_MARGIN = declare(
     autocast_gpu="float32",
     batching=None,
     in_python=True,
+    float8="multilabel_margin_loss_forward_out_frame",
 )
 
 

@@ -51,6 +51,7 @@ MSE = declare(
     autocast_gpu="float32",
     batching=pointwise_loss,
     in_python=True,
+    float8="mse_cpu",
 )
 
 
@@ -164,6 +165,7 @@ SMOOTH_L1 = declare(
     autocast_gpu="float32",
     batching=pointwise_loss,
     in_python=True,
+    float8="smooth_l1_cpu",
 )
 
 
@@ -223,6 +225,7 @@ HUBER = declare(
     autocast_gpu="float32",
     batching=pointwise_loss,
     in_python=True,
+    float8="huber_cpu",
 )
 
 

@@ -226,6 +226,7 @@ PRELU = declare(
     devices="together",
     autocast="lower",
     autocast_gpu="lower",
+    float8="prelu_cpu",
 )
 
 
@@ -280,6 +281,7 @@ RRELU = declare(
     attributes="lower upper training noise",
     batching=None,
     inplace_argument=True,
+    float8="leaky_relu_cpu",
 )
 RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 

@@ -69,6 +69,7 @@ LAYER = declare(
     outputs="output h_n c_n",
     attributes="mode batch_sizes reverse",
     devices="recurrent",
+    float8="add_stub",
 )
 
 

@@ -285,7 +285,11 @@ def coins(p, shape, generator, place, order=None):
 
 
 MULTINOMIAL = declare(
-    "multinomial", flags=NONDIFF, inputs="self", out_dtype="multinomial expects Long tensor out, got: {out}"
+    "multinomial",
+    flags=NONDIFF,
+    inputs="self",
+    out_dtype="multinomial expects Long tensor out, got: {out}",
+    float8="aminmax_cpu",
 )
 
 
@@ -386,7 +390,7 @@ def _check_weights(t, count, replacement):
 
 # -- poisson, binomial --
 
-POISSON = declare("poisson", zero_rule, inputs="self")
+POISSON = declare("poisson", zero_rule, inputs="self", float8="poisson_cpu")
 
 
 def poisson(input, generator=None):
@@ -413,7 +417,14 @@ def no_derivative_rule(n, g):
     raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented", devices="together")
+BINOMIAL = declare(
+    "binomial",
+    no_derivative_rule,
+    inputs="count prob",
+    node="NotImplemented",
+    devices="together",
+    float8="binomial_cpu",
+)
 
 
 def binomial(count, prob, generator=None):

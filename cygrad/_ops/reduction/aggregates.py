@@ -202,6 +202,7 @@ LOGSUMEXP = declare(
     attributes="dim keepdim",
     autocast_gpu="float32",
     out_castable="logsumexp(): Expected floating point type for result tensor, but got: {out}",
+    float8="max_values_cpu",
 )
 
 
@@ -315,7 +316,14 @@ def count_nonzero(input, dim=None, *, axis=None):
     return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis), False))
 
 
-NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero, out_dtype="positions", batching=of_unknown_shape)
+NONZERO = declare(
+    "nonzero",
+    flags=NONDIFF,
+    kernel=axis_ops.nonzero,
+    out_dtype="positions",
+    batching=of_unknown_shape,
+    float8="nonzero_count_cpu",
+)
 
 
 def nonzero(input, *, as_tuple=False, out=None):

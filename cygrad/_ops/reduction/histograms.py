@@ -97,7 +97,7 @@ def _bincount(call):
 
 # -- histograms --
 
-HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly, out_dtype="counts")
+HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly, out_dtype="counts", float8="linspace_cpu")
 
 
 def _bounds(t, low, high, name, widen):
@@ -145,8 +145,11 @@ HISTOGRAM = declare(
         "bin_edges {out_c} for dimension 0",
     ),
     overloads="16",
+    float8="histogramdd",
 )
-HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram, overloads="")
+HISTOGRAMDD = declare(
+    "histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram, overloads="", float8="histogramdd"
+)
 
 
 def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):

@@ -234,6 +234,7 @@ CUMMAX = declare(
     attributes="self_sym_sizes dim",
     out_dtype="scalar_type",
     batching=reduce_along,
+    float8="cummax_cpu",
 )
 CUMMIN = declare(
     "cummin",
@@ -243,6 +244,7 @@ CUMMIN = declare(
     attributes="self_sym_sizes dim",
     out_dtype="scalar_type",
     batching=reduce_along,
+    float8="cummin_cpu",
 )
 
 

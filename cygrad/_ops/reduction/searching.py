@@ -38,6 +38,7 @@ SEARCHSORTED = declare(
     inputs="sorted_sequence self",
     devices="together",
     overloads="",
+    float8="searchsorted_out_cpu",
 )
 
 

@@ -47,6 +47,7 @@ SEGMENT_REDUCE = declare(
     inputs="data",
     attributes="reduce axis initial _ lengths offsets",
     batching=None,
+    float8="_segment_reduce_cpu",
 )
 
 

@@ -73,7 +73,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
-ARGSORT = declare("argsort", flags=NONDIFF, overloads="145")
+ARGSORT = declare("argsort", flags=NONDIFF, overloads="145", float8="sorting_kernel_method_name")
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False, out=None):
@@ -101,7 +101,7 @@ def _order(call):
     return call.shaped(found, call.out.shape)
 
 
-MSORT = declare("msort.values", flags=NONDIFF | PRIVATE, batching=None)
+MSORT = declare("msort.values", flags=NONDIFF | PRIVATE, batching=None, float8="sorting_kernel_method_name")
 
 
 def msort(input, *, out=None):
@@ -167,7 +167,7 @@ def picked(op, t, a, find, dim, keepdim, out, rank=()):
     return chosen_along(op, t, values, indices, dim, bool(keepdim), out, tuple([k + 1 for k in rank]))
 
 
-KTHVALUE = choice_along("kthvalue")
+KTHVALUE = choice_along("kthvalue", float8="kthvalue_cpu")
 
 
 @facts(out_dtype=("output values must be of same type as input", "output indices must be of scalar type Long"))
@@ -209,10 +209,18 @@ def _ordered(call):
 MEDIAN = choice_of_all("median", kernels.median_of_all)
 NANMEDIAN = choice_of_all("nanmedian", kernels.nanmedian_of_all)
 MEDIAN_DIM = choice_along(
-    "median.dim", node="MedianBackward1", out_dtype=("middle_values", "middle_indices"), batching=reduce_along
+    "median.dim",
+    node="MedianBackward1",
+    out_dtype=("middle_values", "middle_indices"),
+    batching=reduce_along,
+    float8="median_out",
 )
 NANMEDIAN_DIM = choice_along(
-    "nanmedian.dim", node="NanmedianBackward1", out_dtype=("middle_values", "middle_indices"), batching=reduce_along
+    "nanmedian.dim",
+    node="NanmedianBackward1",
+    out_dtype=("middle_values", "middle_indices"),
+    batching=reduce_along,
+    float8="median_out",
 )
 
 
@@ -278,7 +286,7 @@ def along_dim(op, t, a, find, dim, keepdim, out):
 
 # -- mode --
 
-MODE = choice_along("mode", batching=reduce_along)
+MODE = choice_along("mode", batching=reduce_along, float8="mode_cpu")
 
 
 @facts(

@@ -29,6 +29,7 @@ UNIQUE = declare(
     kernel=kernels.distinct,
     batching=of_unknown_shape,
     in_python=True,
+    float8="unique",
 )
 UNIQUE_DIM = variant(UNIQUE, "UniqueDimBackward0")
 UNIQUE_CONSECUTIVE = declare(
@@ -38,6 +39,7 @@ UNIQUE_CONSECUTIVE = declare(
     kernel=kernels.runs,
     batching=of_unknown_shape,
     in_python=True,
+    float8="unique",
 )
 
 

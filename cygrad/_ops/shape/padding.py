@@ -90,6 +90,9 @@ def _pad(call):
     return with_elements(call.full(call.inputs[0]), *call.args[:2])
 
 
+_FLOAT8 = {"reflect": "reflection_pad{}d", "replicate": "replication_pad{}d"}
+
+
 def _by_elements(mode, dims, node):
     return declare(
         f"pad.{mode}{dims or ''}",
@@ -99,6 +102,7 @@ def _by_elements(mode, dims, node):
         node=node,
         attributes="_ padding",
         batching=_pad,
+        float8=_FLOAT8.get(mode, "").format(dims) or None,
     )
 
 

@@ -247,7 +247,10 @@ def new_group(
     if world.rank() not in ranks:
         current().count += 1
         return GroupMember.NON_GROUP_MEMBER
-    engine = current().connection.engine.split(ranks)
+    connection = current().connection
+    if connection.guard is not None:
+        connection.guard.meet(ranks, connection.engine, timeout.total_seconds())
+    engine = connection.engine.split(ranks)
     return _made(name, ranks, engine, "", group_desc, device_id, timeout)
 
 

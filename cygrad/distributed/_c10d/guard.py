@@ -27,10 +27,12 @@ __all__ = ["Guard", "RankFailure", "program_line"]
 
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
+_ON_THE_WAY_FOR = 5.0  # the same, if that process has begun the collective, and its data may be on the way
 _GRACE = 4.0  # seconds for the others to see a failure
 _FORWARDED = 0.5  # seconds for the launcher to pass on what was printed: it drops what it has not read at the end
 _ANSWER = 0.6  # seconds for the others to write where their programs are
 _FAILED = 32003  # the tag of messages about failures to ranks of other machines
+_MEETING = 32004  # the tag of messages between the ranks of a group that is made
 _SIGNATURE = 1024  # bytes of a call when calls are compared
 _OURS = os.path.dirname(cygrad.__file__) + os.sep
 _UNEQUAL = ("all_to_all", "gather_object", "all_gather_object", "broadcast_object_list", "scatter_object_list")
@@ -83,7 +85,7 @@ class _Watch:
             rank, text = guard.far_failure
             raise RankFailure(f"rank {rank} has failed: {text}\n  this rank waited in {self._text}")
         if waited > _LEFT_FOR:
-            self._look_for_those_who_left()
+            self._look_for_those_who_left(waited)
         if waited > _NOTE_AFTER and not self._has_noted:
             self._has_noted = True
             print(
@@ -92,11 +94,11 @@ class _Watch:
                 flush=True,
             )
 
-    def _look_for_those_who_left(self):
+    def _look_for_those_who_left(self, waited):
         for row in self._guard.board.rows():
             if row.rank not in self._members or row.rank == self._guard.rank:
                 continue
-            if row.state == LEFT and not self._took_part(row):
+            if row.state == LEFT and (waited > _ON_THE_WAY_FOR or not self._took_part(row)):
                 raise RankFailure(
                     f"rank {row.rank} has left its program or the group, and does not come any more\n"
                     f"  this rank waited in {self._text}"
@@ -197,6 +199,24 @@ class Guard:
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
         return _Watch(self, group._ranks, text, number)
+
+    def meet(self, ranks, engine, timeout):
+        """Wait until all of these ranks are about to make a group, in which MPI would wait without a look around."""
+        text = f"new_group({ranks}) at {program_line(sys._getframe(1))}"
+        watch = _Watch(self, ranks, text, self.board.row(self.index).number)
+        watch.begin()
+        byte, root = np.zeros(1, np.uint8), ranks[0]
+        others = ranks[1:] if self.rank == root else [root]
+        try:
+            for peer in others:
+                (engine.recv if self.rank == root else engine.send)(byte, peer, _MEETING).wait(timeout, watch)
+            for peer in others:
+                (engine.send if self.rank == root else engine.recv)(byte, peer, _MEETING).wait(timeout, watch)
+        except TimeoutError:
+            raise DistBackendError(
+                f"Timed out waiting {timeout * 1000:.0f}ms for all ranks of {text}\n{watch.table()}"
+            ) from None
+        watch.end()
 
     def _compare(self, group, number, text, name, tensors, details):
         """Raise if some rank of the group calls something else."""

@@ -1,10 +1,14 @@
 """What a launcher (`mpiexec`, `srun`, `cygrad.distributed.run`) tells a process in its environment."""
 
 import os
+import signal
 import sys
+import time
 from typing import NamedTuple
 
-__all__ = ["Launch", "command", "fill_environment", "launched"]
+__all__ = [
+    "Launch", "command", "end_job_on_failure", "end_killed", "fill_environment", "is_initialized", "launched",
+]  # fmt: skip
 
 
 class Launch(NamedTuple):
@@ -69,6 +73,39 @@ def fill_environment():
             os.environ.setdefault(name, str(value))
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29500")
+
+
+def end_job_on_failure():
+    """Let an exception that ends this program end the others of the job too, also before `init_process_group`.
+
+    Launchers end a job of which a process is killed, but let those that wait for it in MPI's start hang if it has left.
+    """
+    launch = launched()
+    if launch is None or launch.size == 1 or launch.launcher == "srun":
+        return
+    last = sys.excepthook
+
+    def failed(kind, error, trace):
+        last(kind, error, trace)
+        if not is_initialized():
+            end_killed()
+
+    sys.excepthook = failed
+
+
+def is_initialized():
+    """Whether MPI has started in this process; then whoever fails ends the job by it."""
+    module = sys.modules.get("mpi4py.MPI")
+    return module is not None and module.Is_initialized()
+
+
+def end_killed():
+    """End this process by a signal, which the launcher takes for the end of the job."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    time.sleep(0.5)  # for the launcher to pass on what was printed
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def command(size):

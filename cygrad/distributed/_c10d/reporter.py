@@ -1,7 +1,8 @@
 """The program that says how a job ended whose processes were killed, as they cannot.
 
 `python reporter.py FD`: FD is the file of a `Board`. It ends with the processes of the board: without a word if all of
-them have left in order or someone has reported a failure, and else with a table on stderr. It needs no packages.
+them have left in order or someone has reported a failure, and else with a table on stderr. Then it removes the files in
+/dev/shm that MPI leaves there when its processes are killed. It needs no packages.
 """
 
 import os
@@ -10,6 +11,33 @@ import sys
 import time
 
 _GRACE = 0.5  # seconds for the others to end, once one has
+_PATIENCE = 30  # seconds for all to end, before their files are left where they are
+
+
+def _files_of_mpi(pids):
+    """The files in /dev/shm that MPICH shares between these processes; others end with the last one by themselves."""
+    found = set()
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+                found |= {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line and "(del" not in line}
+        except OSError:  # it has ended, or this is no Linux
+            continue
+    return found
+
+
+def _remove(files, pids):
+    """Remove files once none of the processes that share them is left."""
+    end = time.monotonic() + _PATIENCE
+    while any(board_module.is_alive(pid) for pid in pids):
+        if time.monotonic() > end:
+            return
+        time.sleep(0.05)
+    for path in files:
+        try:
+            os.unlink(path)
+        except OSError:  # MPI has removed it
+            continue
 
 
 def _wait_for_an_end(pids):
@@ -33,7 +61,18 @@ def _wait_for_an_end(pids):
 
 
 def main(fd):
+    """Wait for the end, report it, and clear up."""
     board = board_module.Board(fd)
+    pids = [row.pid for row in board.rows()]
+    files = _files_of_mpi(pids)
+    try:
+        report(board)
+    finally:
+        _remove(files, pids)
+
+
+def report(board):
+    """Wait until all processes have left, or one has ended otherwise, and say so unless another process has."""
     pids = {index: row.pid for index, row in enumerate(board.rows())}
     while pids:
         ended = _wait_for_an_end(pids)

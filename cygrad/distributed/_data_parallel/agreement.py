@@ -56,6 +56,16 @@ def _words(entry):
     return f"{name!r}: shape {list(shape)}, {dtype}, requires_grad={requires_grad}"
 
 
+def _verify_params_across_processes(process_group, params, logger=None):
+    """Raise RuntimeError in all processes unless their parameters have the same shapes and dtypes."""
+    check_same([(str(place), parameter) for place, parameter in enumerate(params)], process_group)
+
+
+def _broadcast_coalesced(process_group, tensors, buffer_size, src=0):
+    """Send the tensors of process `src` to all, in messages of about `buffer_size` bytes."""
+    send(tensors, process_group, src, buffer_size)
+
+
 @cygrad.no_grad()
 def send(tensors, group, root, cap=2**28):
     """Send the tensors of rank `root` of the group to all, in few messages: those of one dtype together."""

@@ -7,7 +7,7 @@ from cygrad.distributed._c10d.sparse import elements, total
 
 __all__ = ["Bucket", "SparseBucket", "assignment_by_size"]
 
-FIRST_BUCKET_BYTES = 1024 * 1024
+FIRST_BUCKET_BYTES = _DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
 
 
 def assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):

@@ -71,8 +71,14 @@ class Reducer:
     # --- Buckets ---------------------------------------------------------------------------------
 
     def limits(self):
-        """The limits of the buckets, in bytes."""
-        return self.model.bucket_limits or [FIRST_BUCKET_BYTES, self.model.bucket_bytes_cap]
+        """The limits of the buckets, in bytes: by default such that models of a few MB have several buckets too."""
+        model, first = self.model, FIRST_BUCKET_BYTES
+        if model.bucket_limits:
+            return model.bucket_limits
+        if model.has_own_cap:
+            return [first, model.bucket_bytes_cap]
+        total = sum(parameter.numel() * parameter.element_size() for parameter in self.parameters)
+        return [first, min(max(first, total // 8), model.bucket_bytes_cap)]
 
     def first_assignment(self):
         """The numbers of the parameters of each bucket, as if gradients arrived in reverse order."""

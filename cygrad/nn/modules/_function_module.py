@@ -1,7 +1,5 @@
 """Base classes of modules that hold the settings of one function of `nn.functional`."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from cygrad import Tensor
@@ -50,7 +48,7 @@ class Activation(UnaryFunctionModule):
 class InPlaceActivation(Activation):
     """An activation whose only setting is `inplace`."""
 
-    _settings: ClassVar[tuple[str, ...]] = ("inplace",)
+    _settings = ("inplace",)
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

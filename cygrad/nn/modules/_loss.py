@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from cygrad import Tensor
+from cygrad.nn._reduction import legacy_get_string
 from cygrad.nn.modules._function_module import FunctionModule
-from cygrad.utils.warning import warn
 
 
 class Loss(FunctionModule):
@@ -15,8 +15,7 @@ class Loss(FunctionModule):
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = _meant(size_average, reduce)
-            warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
+            reduction = legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
     def _call(self, *tensors: Any, **more: Any) -> Tensor:
@@ -35,7 +34,7 @@ class WeightedLoss(TargetLoss):
     """A loss with weights per class or per element, stored as a buffer."""
 
     weight: Tensor | None
-    _settings: ClassVar[tuple[str, ...]] = ("weight",)
+    _settings = ("weight",)
 
     def __init__(
         self,
@@ -46,10 +45,3 @@ class WeightedLoss(TargetLoss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-
-
-def _meant(size_average: Any, reduce: Any) -> str:
-    """Translate the two deprecated flags (at least one given) to a `reduction`; a flag that is None counts as True."""
-    if reduce is not None and not reduce:
-        return "none"
-    return "mean" if size_average is None or size_average else "sum"

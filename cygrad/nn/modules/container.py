@@ -84,9 +84,9 @@ class Sequential(_ModuleRow):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], dict) else None
-        for name, module in named or ((str(i), module) for i, module in enumerate(args)):
-            self.add_module(name, module)
+        by_name = len(args) == 1 and isinstance(args[0], dict)
+        for name, module in args[0].items() if by_name else enumerate(args):
+            self.add_module(name if by_name else str(name), module)
 
     def forward(self, input: Any) -> Any:
         """Pass `input` through all modules."""

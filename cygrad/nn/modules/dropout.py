@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from cygrad.nn.modules._function_module import UnaryFunctionModule
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
@@ -12,7 +10,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 class _DropoutNd(UnaryFunctionModule):
     """Base of all dropout layers."""
 
-    _settings: ClassVar[tuple[str, ...]] = ("p", "training", "inplace")
+    _settings = ("p", "training", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn.modules._function_module import UnaryFunctionModule
@@ -87,7 +87,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _AvgPool(UnaryFunctionModule):
-    _settings: ClassVar[tuple[str, ...]] = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+    _settings = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def _shown(self) -> tuple[str, ...]:
         return self._settings[:3]
@@ -167,7 +167,7 @@ class AvgPool3d(_AvgPoolOfImages):
 
 
 class _Adaptive(UnaryFunctionModule):
-    _settings: ClassVar[tuple[str, ...]] = ("output_size",)
+    _settings = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()

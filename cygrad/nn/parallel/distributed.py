@@ -17,12 +17,12 @@ class DistributedDataParallel(Module):
     """Averages the gradients of `module` over all processes of a group, each of which computes them for its data.
 
     At construction all processes compare their parameters and buffers, and take over those of rank 0. In backward,
-    gradients are reduced in buckets of `bucket_cap_mb` MB (25; the first of 1 MB) while others are still computed; the
-    result is that of one process with the joined batch, if all parts are of the same size and the loss is a mean.
-    Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With `gradient_as_bucket_view` gradients
-    are views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
-    `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names
-    those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
+    gradients are reduced in buckets of `bucket_cap_mb` MB (an eighth of all, from 1 to 25; the first of 1 MB) while
+    others are still computed; the result is that of one process with the joined batch, if all parts are of the same
+    size and the loss is a mean. Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With
+    `gradient_as_bucket_view` gradients are views of the buckets, which saves a copy. All parameters need a gradient in
+    each synchronized pass, unless `find_unused_parameters`, or `static_graph`, for graphs that never change, is set:
+    otherwise RuntimeError names those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
     instead, for losses that are divided by the number of elements in all processes (`distributed.mean_loss`). See
     docs/data_parallel.md.
 
@@ -96,6 +96,7 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
+        self.has_own_cap = bucket_cap_mb is not None
         self.bucket_limits = [int(size * 1024 * 1024) for size in bucket_cap_mb_list or ()]
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self._buffer_slots = [

@@ -216,7 +216,8 @@ class RandomUnstructured(_ByAmount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return `default_mask` without the chosen elements."""
-        return _without(default_mask, cygrad.randperm(t.numel())[: self._count(t.numel())])
+        drawn = cygrad.rand(t.numel(), dtype=t.dtype, device=t.device)
+        return _without(default_mask, drawn.topk(self._count(t.numel())).indices)
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]

@@ -11,9 +11,9 @@ from cygrad.optim.optimizer import Optimizer
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
 
-def _half_cosine(base: Any, eta_min: float, done: float) -> Any:
-    """Interpolate from `base` (done = 0) down to `eta_min` (done = 1)."""
-    return eta_min + (base - eta_min) * (1 + math.cos(math.pi * done)) / 2
+def _half_cosine(base: Any, eta_min: float, epoch: float, period: float) -> Any:
+    """Interpolate from `base` (epoch 0) down to `eta_min` (epoch = period)."""
+    return eta_min + (base - eta_min) * (1 + math.cos(math.pi * epoch / period)) / 2
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -52,7 +52,7 @@ class CosineAnnealingLR(LRScheduler):
         return [low + (rate - low) * ratio for rate in rates]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        return [_half_cosine(base, self.eta_min, self.last_epoch / self.T_max) for base in self.base_lrs]
+        return [_half_cosine(base, self.eta_min, self.last_epoch, self.T_max) for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -91,7 +91,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates for `T_cur` epochs after the last restart."""
         self._group_rates()  # called for its warning
-        return [_half_cosine(base, self.eta_min, self.T_cur / self.T_i) for base in self.base_lrs]
+        return [_half_cosine(base, self.eta_min, self.T_cur, self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
         """Advance to the next epoch, or to the given one, which may be fractional."""

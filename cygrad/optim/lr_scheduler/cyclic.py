@@ -135,15 +135,15 @@ class CyclicLR(_WithMomentum):
     def get_lr(self) -> list[Any]:
         """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
         self._group_rates()  # called for its warning
-        cycles, steps = divmod(self.last_epoch, self.total_size)
-        done, top = steps / self.total_size, self.step_ratio
-        height = done / top if done <= top else (1 - done) / (1 - top)
-        height *= self.scale_fn(cycles + 1 if self.scale_mode == "cycle" else self.last_epoch)
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        done, top = 1.0 + self.last_epoch / self.total_size - cycle, self.step_ratio  # rounded as PyTorch's
+        height = done / top if done <= top else (done - 1) / (top - 1)
+        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             bounds = zip(self.base_momentums, self.max_momentums, strict=True)
             for group, (low, high) in zip(self.optimizer.param_groups, bounds, strict=True):
-                self._set_momentum(group, high - (high - low) * height)
-        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+                self._set_momentum(group, high - (high - low) * height * scale)
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the full state, with only the attributes of `scale_fn` if it is a callable object."""

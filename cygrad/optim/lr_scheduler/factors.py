@@ -241,7 +241,10 @@ class LinearLR(_ByFactor):
     def _ratio(self, n: int) -> float:
         if n == 0:
             return self.start_factor
-        return 1.0 if n > self.total_iters else super()._ratio(n)
+        if self._is_initial or n > self.total_iters:
+            return 1.0
+        gain = self.end_factor - self.start_factor
+        return 1.0 + gain / (self.total_iters * self.start_factor + (n - 1) * gain)  # rounded as PyTorch's
 
 
 class ExponentialLR(_ByFactor):
@@ -288,4 +291,6 @@ class PolynomialLR(_ByFactor):
         return (1.0 - min(self.total_iters, n) / self.total_iters) ** self.power
 
     def _ratio(self, n: int) -> float:
-        return 1.0 if self._is_initial or n > self.total_iters else self._factor(n) / self._factor(n - 1)
+        if self._is_initial or n > self.total_iters:
+            return 1.0
+        return ((1.0 - n / self.total_iters) / (1.0 - (n - 1) / self.total_iters)) ** self.power  # likewise

@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from cygrad import Size, return_types
+from cygrad.func import trees
 from cygrad.utils.warning import warn
 
 Context = Any
@@ -86,7 +87,7 @@ class SerializeNodeDef(NamedTuple):
     from_dumpable_context: Callable[[Any], Any] | None
 
 
-SUPPORTED_NODES: dict[Any, NodeDef] = {}
+SUPPORTED_NODES: dict[Any, NodeDef] = trees.nodes  # which `vmap`, `grad` and their kind read
 SUPPORTED_SERIALIZED_TYPES: dict[Any, SerializeNodeDef] = {}
 SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
 CONSTANT_NODES: set[type] = set()

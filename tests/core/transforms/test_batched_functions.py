@@ -191,3 +191,28 @@ def test_arguments_that_are_no_tensors_may_stand_first():
     with pytest.warns(UserWarning, match="batching rule for aten::TimesBackward"):
         assert torch.vmap(func.grad(lambda row: Times.apply(2.0, row).sum()))(x).equal(torch.full((3, 2), 2.0))
     assert torch.vmap(lambda row: row + Times.apply(2.0, torch.ones(2)))(x).equal(x + 2)
+
+
+def test_samples_inside_vmap():
+    from cygrad._C._functorch import _add_batch_dim, _remove_batch_dim, maybe_get_level
+    from cygrad._functorch.vmap import _maybe_remove_batch_dim
+
+    x, y = torch.arange(3.0), torch.arange(6.0).reshape(2, 3)
+
+    def function(sample):
+        level = maybe_get_level(sample)
+        assert _remove_batch_dim(sample * 2, level, 3, 0).tolist() == [0.0, 2.0, 4.0]
+        column = _add_batch_dim(y, 1, level)
+        assert column.shape == (2,) and torch.equal(_remove_batch_dim(column, level, 3, -1), y)
+        same = torch.ones(2)
+        assert _maybe_remove_batch_dim("f", same, level, 3, 0).shape == (3, 2)
+        assert _maybe_remove_batch_dim("f", same, level, 3, None) is same
+        with pytest.raises(ValueError, match="must only return Tensors, got type <class 'int'>"):
+            _maybe_remove_batch_dim("f", 3, level, 3, 0)
+        with pytest.raises(ValueError, match="can not return a BatchedTensor when out_dim is None"):
+            _maybe_remove_batch_dim("f", sample, level, 3, None)
+        return sample + column.sum()
+
+    assert torch.func.vmap(function)(x).tolist() == [3.0, 6.0, 9.0]
+    with pytest.raises(RuntimeError, match="level 1 is not that of a running vmap"):
+        _add_batch_dim(x, 0, 1)

@@ -63,6 +63,12 @@ EXPRESSIONS = """
     F.vjp(lambda a:a*z, x)[1](y, create_graph=True)[0].requires_grad
     F.vjp(lambda a:(a**2,a), x, has_aux=True)[2]
     F.vjp(lambda a:a**2, x, has_aux=True)[2]
+    F.vjp(lambda a:(a**2,3), x, has_aux=True)
+    F.grad(lambda a:(a.sum(),(a,1.5)), has_aux=True)(x)
+    F.grad(lambda a:(a.sum(),{"k":None}), has_aux=True)(x)
+    F.jacrev(lambda a:(a**2,"s"), has_aux=True)(x)
+    F.jacfwd(lambda a:(a**2,[a,True]), has_aux=True)(x)
+    F.jvp(lambda a:(a**2,{'k':[a,0]}), (x,),(y,),has_aux=True)
     F.jvp(lambda a:a**2, (x,),(y,))
     F.jvp(lambda a:a**2, x,y)
     F.jvp(lambda a:a**2, (x,),y)

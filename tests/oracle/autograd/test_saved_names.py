@@ -51,6 +51,7 @@ OTHER_NAMES = {
     "ExpandBackward0_copy": "the engine sums to the shape of the input",
     "FftC2RBackward0": "shows the length of the result",
     "LOBPCGAutogradFunctionBackward": "a Python function there",
+    "LinalgEighBackward0": "shows the triangle that was read",
     "NormBackward1": "the row is that of `linalg.vector_norm`",
     "PolarBackward0": "the angle is needed for its second derivative",
     "SpecialNdtriBackward0": "computed from the input",

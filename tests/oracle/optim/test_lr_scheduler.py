@@ -251,3 +251,34 @@ def test_no_momentum_to_cycle():
 
 def test_all_schedules_are_there():
     assert set(torch.optim.lr_scheduler.__all__) == set(cygrad.optim.lr_scheduler.__all__)
+
+
+ROUNDED = {
+    "linear": lambda lr, o: lr.LinearLR(o, 0.3, 0.9, 7),
+    "thirds": lambda lr, o: lr.LinearLR(o, 1 / 3, 1.0, 13),
+    "polynomial": lambda lr, o: lr.PolynomialLR(o, 7, 1.7),
+    "cyclic": lambda lr, o: lr.CyclicLR(o, 0.01, 0.13, 4, 5),
+    "triangular2": lambda lr, o: lr.CyclicLR(o, 0.01, 0.1, 3, mode="triangular2"),
+    "exp_range": lambda lr, o: lr.CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.97),
+    "cosine": lambda lr, o: lr.CosineAnnealingLR(o, 7, 0.003),
+    "restarts": lambda lr, o: lr.CosineAnnealingWarmRestarts(o, 3, 2, 0.001),
+    "one cycle": lambda lr, o: lr.OneCycleLR(o, 0.3, total_steps=20),
+    "sequential": lambda lr, o: lr.SequentialLR(o, [lr.LinearLR(o, 0.1, 1, 3), lr.CosineAnnealingLR(o, 9)], [3]),
+    "chained": lambda lr, o: lr.ChainedScheduler([lr.LinearLR(o, 0.3, total_iters=4), lr.ExponentialLR(o, 0.9)], o),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("rate", [0.1, 1 / 3])
+def test_last_bits(name, rate):
+    def rates(library):
+        o = library.optim.SGD([library.nn.Parameter(library.ones(2))], lr=rate, momentum=0.9)
+        scheduler, found = ROUNDED[name](library.optim.lr_scheduler, o), []
+        for _ in range(18):
+            found.append((scheduler.get_last_lr(), o.param_groups[0]["lr"], o.param_groups[0]["momentum"]))
+            o.step()
+            scheduler.step()
+        return found
+
+    assert rates(cygrad) == rates(torch)

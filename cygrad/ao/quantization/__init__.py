@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from functools import partial
 from typing import Any
 
 from cygrad import Tensor, tensor, uint8
+from cygrad.ao.quantization.observer import Factory, ObserverBase
+from cygrad.ao.quantization.qconfig import (
+    QConfig,
+    default_qconfig,
+    get_default_qat_qconfig,
+    get_default_qconfig,
+)
 from cygrad.nn import Module
 
 __all__ = [
@@ -15,10 +21,6 @@ __all__ = [
     "default_qconfig", "get_default_qat_qconfig", "get_default_qconfig", "prepare", "prepare_qat", "quantize",
     "quantize_dynamic",
 ]  # fmt: skip
-
-QConfig = namedtuple("QConfig", ("activation", "weight"))
-QConfig.__doc__ = "How the results and the weights of a layer are observed: a pair of functions that make modules."
-default_qconfig = QConfig(None, None)
 
 
 class QuantStub(Module):
@@ -57,57 +59,6 @@ class QuantWrapper(Module):
         return self.dequant(self.module(self.quant(X)))
 
 
-class _Factory:
-    """A class with arguments, and functions whose results are further arguments."""
-
-    def __init__(self, p: Any, callable_args: dict[str, Any]) -> None:
-        self.p, self.callable_args = p, callable_args
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        called = {name: make() for name, make in self.callable_args.items() if name not in keywords}
-        return self.p(*args, **keywords, **called)
-
-    def __repr__(self) -> str:
-        return f"{self.p!r}{self.callable_args!r}"
-
-    def with_args(self, **kwargs: Any) -> _Factory:
-        """Return a factory that also passes these arguments."""
-        return _Factory(partial(self, **kwargs), {})
-
-    def with_callable_args(self, **kwargs: Any) -> _Factory:
-        """Return a factory that also passes the results of these functions, called anew each time."""
-        return _Factory(self.p, {**self.callable_args, **kwargs})
-
-
-class ObserverBase(ABC, Module):
-    """Base class of modules that gather statistics of the tensors that they are called with.
-
-    A class defines `forward(x)`, and `calculate_qparams()`, which returns what it makes of the statistics.
-    """
-
-    def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:
-        super().__init__()
-        self.dtype, self.is_dynamic = dtype, is_dynamic
-
-    @abstractmethod
-    def forward(self, x: Any) -> Any:
-        """Take in a tensor, and return it."""
-
-    @abstractmethod
-    def calculate_qparams(self, **kwargs: Any) -> Any:
-        """Return the scale and the zero point."""
-
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> _Factory:
-        """Return a factory of modules made with these arguments."""
-        return _Factory(partial(cls, **kwargs), {})
-
-    @classmethod
-    def with_callable_args(cls, **kwargs: Any) -> _Factory:
-        """Return a factory of modules made with the results of these functions."""
-        return _Factory(cls, kwargs)
-
-
 class FakeQuantizeBase(ABC, Module):
     """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its parts on and off."""
 
@@ -144,19 +95,9 @@ class FakeQuantizeBase(ABC, Module):
         self.enable_observer(False)
 
     @classmethod
-    def with_args(cls, **kwargs: Any) -> _Factory:
+    def with_args(cls, **kwargs: Any) -> Factory:
         """Return a factory of modules made with these arguments."""
-        return _Factory(partial(cls, **kwargs), {})
-
-
-def get_default_qconfig(backend: str = "x86", version: int = 0) -> Any:
-    """Return the pair for a back end: one without functions, as nothing is observed."""
-    return default_qconfig
-
-
-def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> Any:
-    """Return the pair for training with quantization in mind: one without functions, as nothing is observed."""
-    return default_qconfig
+        return Factory(partial(cls, **kwargs), {})
 
 
 def _quantizes(name):

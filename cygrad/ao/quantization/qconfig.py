@@ -1,0 +1,22 @@
+"""How layers are to be observed, which models written to be quantized name."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+__all__ = ["QConfig", "default_qconfig", "get_default_qat_qconfig", "get_default_qconfig"]
+
+QConfig = namedtuple("QConfig", ("activation", "weight"))
+QConfig.__doc__ = "How the results and the weights of a layer are observed: a pair of functions that make modules."
+default_qconfig = QConfig(None, None)
+
+
+def get_default_qconfig(backend: str = "x86", version: int = 0) -> Any:
+    """Return the pair for a back end: one without functions, as nothing is observed."""
+    return default_qconfig
+
+
+def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> Any:
+    """Return the pair for training with quantization in mind: one without functions, as nothing is observed."""
+    return default_qconfig

@@ -1,0 +1,253 @@
+"""What the inputs and outputs of an exported program are: arguments, parameters, buffers, constants, results."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from cygrad import nn
+from cygrad.export._programs.fx_graph import graph_module_of
+from cygrad.export._programs.program import Program, Ref, leaves
+from cygrad.fx import Node
+
+__all__ = [
+    "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind",
+    "InputSpec", "OutputKind", "OutputSpec", "SymBoolArgument", "SymFloatArgument", "SymIntArgument", "TensorArgument",
+]  # fmt: skip
+
+
+@dataclass
+class TensorArgument:
+    """A tensor, by its name in the graph."""
+
+    name: str
+
+
+@dataclass
+class ConstantArgument:
+    """An argument or a result that is no tensor."""
+
+    name: str
+    value: Any
+
+
+@dataclass
+class SymIntArgument:
+    """An integer that may vary, by its name in the graph."""
+
+    name: str
+
+
+@dataclass
+class SymFloatArgument:
+    """A number that may vary, by its name in the graph."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """A truth value that may vary, by its name in the graph."""
+
+    name: str
+
+
+@dataclass
+class CustomObjArgument:
+    """An object of a class of TorchScript; no program here has one."""
+
+    name: str
+    class_fqn: str
+    fake_val: Any = None
+
+
+class InputKind(enum.Enum):
+    """What an input is."""
+
+    USER_INPUT = enum.auto()
+    PARAMETER = enum.auto()
+    BUFFER = enum.auto()
+    CONSTANT_TENSOR = enum.auto()
+    CUSTOM_OBJ = enum.auto()
+    TOKEN = enum.auto()
+
+
+class OutputKind(enum.Enum):
+    """What an output is."""
+
+    USER_OUTPUT = enum.auto()
+    LOSS_OUTPUT = enum.auto()
+    BUFFER_MUTATION = enum.auto()
+    PARAMETER_MUTATION = enum.auto()
+    GRADIENT_TO_PARAMETER = enum.auto()
+    GRADIENT_TO_USER_INPUT = enum.auto()
+    USER_INPUT_MUTATION = enum.auto()
+    TOKEN = enum.auto()
+
+
+@dataclass
+class InputSpec:
+    """An input. Parameters, buffers and constants have a `target`, their name in the module."""
+
+    kind: InputKind
+    arg: Any
+    target: str | None = None
+    persistent: bool | None = None
+
+    def __str__(self) -> str:
+        target = "" if self.target is None else f" target='{self.target}'"
+        persistent = "" if self.persistent is None else f" persistent={self.persistent}"
+        return f"{self.arg.name}: {self.kind.name}{target}{persistent}"
+
+
+@dataclass
+class OutputSpec:
+    """An output."""
+
+    kind: OutputKind
+    arg: Any
+    target: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.arg.name}: {self.kind.name}" + ("" if self.target is None else f" target='{self.target}'")
+
+
+@dataclass
+class ExportBackwardSignature:
+    """The gradients among the outputs of a program for training."""
+
+    gradients_to_parameters: dict[str, str]
+    gradients_to_user_inputs: dict[str, str]
+    loss_output: str
+
+
+def _shown(arg: Any) -> Any:
+    return arg.value if isinstance(arg, ConstantArgument) else arg.name
+
+
+@dataclass
+class ExportGraphSignature:
+    """The inputs and outputs of an exported program, in their order."""
+
+    input_specs: list[InputSpec]
+    output_specs: list[OutputSpec] = field(default_factory=list)
+
+    def _of(self, kind: InputKind) -> Iterator[InputSpec]:
+        return (spec for spec in self.input_specs if spec.kind is kind)
+
+    def _targets(self, kind: InputKind) -> tuple[Any, ...]:
+        return tuple(spec.target for spec in self._of(kind))
+
+    def _by_input(self, kind: InputKind) -> Mapping[str, Any]:
+        return MappingProxyType({spec.arg.name: spec.target for spec in self._of(kind)})
+
+    def _changed(self, kind: OutputKind) -> Mapping[str, Any]:
+        return MappingProxyType({spec.arg.name: spec.target for spec in self.output_specs if spec.kind is kind})
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in the module."""
+        return self._targets(InputKind.PARAMETER)
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """The names of the buffers in the module."""
+        return self._targets(InputKind.BUFFER)
+
+    @property
+    def non_persistent_buffers(self) -> tuple[str, ...]:
+        """The names of the buffers that are not in the module's state."""
+        return tuple(str(spec.target) for spec in self._of(InputKind.BUFFER) if spec.persistent is False)
+
+    @property
+    def lifted_tensor_constants(self) -> tuple[str, ...]:
+        """The names of the tensors that are neither arguments nor parameters or buffers."""
+        return self._targets(InputKind.CONSTANT_TENSOR)
+
+    @property
+    def lifted_custom_objs(self) -> tuple[str, ...]:
+        """The names of objects of classes of TorchScript: none."""
+        return self._targets(InputKind.CUSTOM_OBJ)
+
+    @property
+    def user_inputs(self) -> tuple[Any, ...]:
+        """The names of the tensors among the arguments, and the values of the other arguments."""
+        return tuple(_shown(spec.arg) for spec in self._of(InputKind.USER_INPUT))
+
+    @property
+    def user_outputs(self) -> tuple[Any, ...]:
+        """The names of the tensors among the results, and the other results."""
+        return tuple(_shown(spec.arg) for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT)
+
+    @property
+    def inputs_to_parameters(self) -> Mapping[str, str]:
+        """{name of an input: name of the parameter}."""
+        return self._by_input(InputKind.PARAMETER)
+
+    @property
+    def inputs_to_buffers(self) -> Mapping[str, str]:
+        """{name of an input: name of the buffer}."""
+        return self._by_input(InputKind.BUFFER)
+
+    @property
+    def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
+        """{name of an input: name of the constant}."""
+        return self._by_input(InputKind.CONSTANT_TENSOR)
+
+    @property
+    def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
+        """{name of an input: name of the object}: none."""
+        return self._by_input(InputKind.CUSTOM_OBJ)
+
+    @property
+    def buffers_to_mutate(self) -> Mapping[str, str]:
+        """{name of an output: name of the buffer that gets it}: none, since programs change buffers in place."""
+        return self._changed(OutputKind.BUFFER_MUTATION)
+
+    @property
+    def parameters_to_mutate(self) -> Mapping[str, str]:
+        """{name of an output: name of the parameter that gets it}: none, as for buffers."""
+        return self._changed(OutputKind.PARAMETER_MUTATION)
+
+    @property
+    def user_inputs_to_mutate(self) -> Mapping[str, str]:
+        """{name of an output: name of the argument that gets it}: none, as for buffers."""
+        return self._changed(OutputKind.USER_INPUT_MUTATION)
+
+    @property
+    def backward_signature(self) -> ExportBackwardSignature | None:
+        """The gradients among the outputs: None."""
+        return None
+
+    @property
+    def assertion_dep_token(self) -> None:
+        """What orders assertions: None."""
+        return None
+
+    def __str__(self) -> str:
+        parts = ["\n# inputs", *map(str, self.input_specs), "\n# outputs", *map(str, self.output_specs), ""]
+        return "\n".join(parts)
+
+
+def signature_of(program: Program, module: nn.Module) -> ExportGraphSignature:
+    """Return the signature of a program that reads the parameters and buffers of `module`."""
+    inputs = []
+    for path, _ in module.named_parameters():
+        inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(f"p_{path.replace('.', '_')}"), path))
+    state = module.state_dict()
+    for path, _ in module.named_buffers():
+        name = TensorArgument(f"b_{path.replace('.', '_')}")
+        inputs.append(InputSpec(InputKind.BUFFER, name, path, path in state))
+    for path in program.constants:
+        inputs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(f"c_{path.replace('.', '_')}"), path))
+    for name, structure in program.parameters:
+        for value in leaves([structure]):
+            arg = TensorArgument(value.name) if type(value) is Ref else ConstantArgument(name, value)
+            inputs.append(InputSpec(InputKind.USER_INPUT, arg))
+    output = graph_module_of(program, module).graph.output_node().args[0]
+    found = leaves([output])
+    outputs = [TensorArgument(v.name) if isinstance(v, Node) else ConstantArgument("", v) for v in found]
+    return ExportGraphSignature(inputs, [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in outputs])
