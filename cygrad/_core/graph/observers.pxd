@@ -25,7 +25,7 @@ cdef class Recorded:
     cdef readonly Node node     # the node in the history; None if there is none
     cdef readonly object code   # the site
     cdef readonly int lasti
-    cdef public object hint     # what the op will keep, or its function's arguments, for those who see it before that; or None
+    cdef public object hint     # what the op will keep, or its function's arguments, for those who see it before; or None
     cdef object former          # what a dispatched write changed, from before it; None if it is not dispatched
     cdef dict kept_             # {slot: value saved in addition to the inputs}, or None
     cdef Recorded outer         # the write during which this one began

@@ -70,7 +70,7 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
                 whether the in-place form is also called by functions and modules with `inplace=True`
     operator    Python's operator for the op
     advice      what to write instead if a gradient is lost at this op
-    float8      PyTorch's kernel that does not take numbers of 8 bits; an op without takes them, or is refused by NumPy's loop
+    float8      PyTorch's kernel that does not take numbers of 8 bits; see registry/float8.py
   For modes and classes of `__torch_dispatch__`:
     aten        PyTorch's name of the op, if it differs
     engine      why the op is shown as `torch.ops.engine.<name>`: what PyTorch has in its place
