@@ -38,6 +38,17 @@ def chain(lib: Any, size: int) -> Step:
     return _bound(lib, step, u)
 
 
+def chain_with_sum(lib: Any, size: int) -> Step:
+    """Return the sum of the chain, and its gradient."""
+    u = lib.tensor(_numbers(size)).requires_grad_()
+
+    def step(u):
+        value = (lib.tanh(u) * u + lib.exp(u) * lib.sigmoid(u)).sum()
+        return value.detach(), lib.autograd.grad(value, u)[0]
+
+    return _bound(lib, step, u)
+
+
 def second_derivative(lib: Any) -> Step:
     """Return a product of a Hessian and a vector."""
     a, x, v = lib.tensor(_numbers(64, 64)), lib.tensor(_numbers(64)).requires_grad_(), lib.tensor(_numbers(64))
@@ -142,6 +153,16 @@ def jax_chain(size: int) -> Step:
     return lambda: gradient(u).block_until_ready()
 
 
+def jax_chain_with_sum(size: int) -> Step:
+    """Return the sum of the chain, and its gradient."""
+    import jax
+    import jax.numpy as jnp
+
+    both = jax.jit(jax.value_and_grad(lambda u: (jnp.tanh(u) * u + jnp.exp(u) * jax.nn.sigmoid(u)).sum()))
+    u = jnp.asarray(_numbers(size))
+    return lambda: jax.block_until_ready(both(u))
+
+
 def jax_second_derivative() -> Step:
     """Return the product of the Hessian and the vector."""
     import jax
@@ -216,6 +237,14 @@ ROWS: dict[str, tuple[Callable[[Any], Step], Callable[[], Step] | None]] = {
     ),
     "chain of 10^6": (lambda lib: chain(lib, 10**6), lambda: jax_chain(10**6)),
     "chain of 8*10^6": (lambda lib: chain(lib, 8 * 10**6), lambda: jax_chain(8 * 10**6)),
+    "chain of 10^6 and its sum": (
+        lambda lib: chain_with_sum(lib, 10**6),
+        lambda: jax_chain_with_sum(10**6),
+    ),
+    "chain of 8*10^6 and its sum": (
+        lambda lib: chain_with_sum(lib, 8 * 10**6),
+        lambda: jax_chain_with_sum(8 * 10**6),
+    ),
     "Hessian-vector product": (second_derivative, jax_second_derivative),
 }
 

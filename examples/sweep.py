@@ -2,14 +2,15 @@
 
     python examples/sweep.py                                   # all cores of this machine; saves a picture
     python examples/sweep.py --scheduler tcp://head-node:8786  # the workers of a Dask cluster
-    python examples/sweep.py --scheduler ray                   # those of a Ray cluster, or, without one, of Ray here
+    python examples/sweep.py --scheduler ray                   # the workers of a Ray cluster, or of Ray on this machine
     python examples/sweep.py --trials 40 --rounds 4 --keep 3 --out /tmp
 
 Random settings train for an epoch; those that read the most held-out digits go on for twice as long, round after round
 (successive halving). A trial is a plain function of its settings, its model and its optimizer. Model and optimizer
 travel to the process that goes on with them, and back, by pickle; their arrays are not copied where the library passes
 buffers out of band. For a Dask cluster start `dask scheduler` on one machine and `dask worker tcp://head-node:8786` on
-each, where cygrad and scikit-learn are installed too. A Ray cluster is found by `RAY_ADDRESS`, or on its own machines.
+each, where cygrad and scikit-learn are installed too. Ray finds a cluster by `RAY_ADDRESS`, or on a machine that
+belongs to it.
 """
 
 import argparse

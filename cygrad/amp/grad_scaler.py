@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections import defaultdict
 from enum import Enum
 from typing import Any
@@ -130,14 +129,15 @@ class GradScaler:
         if scale.is_cuda and grads and all(grad.device == scale.device for grad in grads):
             state["nonfinite"] = tensor_of(grad_scaling.unscale(arrays_for_update(grads), array_of(scale)))
             return
-        factor = 1.0 / (scale.item() or math.nan)  # with a scale of 0, no gradient counts as finite
-        nonfinite = 0
+        from cygrad._core.replay.decisions import decide  # few programs need it
+
+        finite = []
         with cygrad.no_grad():
+            factor = scale.double().reciprocal()
             for grad in grads:
                 grad.mul_(factor)
-                values = grad._values() if grad.is_sparse else grad
-                nonfinite += not bool(values.isfinite().all())
-        state["nonfinite"] = nonfinite if grads else None
+                finite.append((grad._values() if grad.is_sparse else grad).isfinite().all())
+            state["nonfinite"] = not decide(cygrad.stack(finite).all()) if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Call `optimizer.step(*args, **kwargs)` unless a gradient is infinite or NaN; unscale first if necessary.
@@ -183,20 +183,21 @@ class GradScaler:
         self._per_optimizer.clear()
 
     def _adapt(self, scale: Tensor, found: list[Any]) -> None:
+        if not isinstance(self._growth_tracker, Tensor):
+            self._growth_tracker = cygrad.full((), self._growth_tracker, dtype=cygrad.int32, device=scale.device)
         if scale.is_cuda and all(isinstance(each, Tensor) for each in found):
-            if not isinstance(self._growth_tracker, Tensor):
-                self._growth_tracker = cygrad.full((), self._growth_tracker, dtype=cygrad.int32, device=scale.device)
             largest = functools.reduce(cygrad.maximum, found)
             own, steps = arrays_for_update([scale, self._growth_tracker])
             numbers = self._growth_factor, self._backoff_factor, self._growth_interval
             grad_scaling.adapt(own, steps, array_of(largest), *numbers)
             return
-        self._growth_tracker = self._steps()
         if any(found):
-            before = scale.item()
+            from cygrad._core.replay.decisions import decide  # few programs need it
+
+            before = scale.clone()
             scale.mul_(self._backoff_factor)
-            self._growth_tracker = 0
-            if scale.item() < _HOPELESS <= before:
+            self._growth_tracker.zero_()
+            if decide((scale < _HOPELESS) & (before >= _HOPELESS)):
                 warn(
                     f"the scale of GradScaler has fallen to {scale.item():.1e}, because gradients were repeatedly "
                     "infinite or NaN, and no step was made.\n"
@@ -204,12 +205,10 @@ class GradScaler:
                     "`with cygrad.autograd.detect_anomaly():` names the line that made the first NaN in backward."
                 )
             return
-        self._growth_tracker += 1
-        if self._growth_tracker == self._growth_interval:
-            grown = scale * self._growth_factor
-            if grown.isfinite().item():
-                scale.copy_(grown)
-            self._growth_tracker = 0
+        steps = self._growth_tracker.add_(1)  # without a condition in Python, so that a compiled step does the same
+        grows, grown = steps == self._growth_interval, scale * self._growth_factor
+        scale.copy_(cygrad.where(grows & grown.isfinite(), grown, scale))
+        steps.mul_(grows.logical_not())
 
     def _set_scale(self, scale: Tensor, new_scale: Any) -> None:
         if not isinstance(new_scale, Tensor):

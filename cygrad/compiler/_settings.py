@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from typing import TYPE_CHECKING
 
@@ -48,18 +47,7 @@ def set_stance(name: str) -> str:
     return before
 
 
-class _Thread(threading.local):
-    depth = 0  # how many compiled functions are running
-
-
-_thread = _Thread()
-
-
 def is_running() -> bool:
     """Whether a compiled function is running in this thread."""
-    return _thread.depth > 0
-
-
-def entered(by: int) -> None:
-    """Count that a compiled function begins (1) or ends (-1) in this thread."""
-    _thread.depth += by
+    plans = sys.modules.get("cygrad._core.replay.plans")  # imported by the first function that is compiled
+    return plans is not None and plans.is_running()

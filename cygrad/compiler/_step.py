@@ -17,13 +17,12 @@ from typing import Any
 from cygrad import is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
-from cygrad._core.replay.plans import MISS, Plan, Plans
+from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
 from cygrad._core.replay.program import Refusal
 from cygrad._core.replay.signature import Signature, kind_of
 from cygrad.compiler import _settings
-from cygrad.compiler._settings import entered
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
 from cygrad.compiler._watching import Reason, Watch, current_watch
@@ -75,11 +74,10 @@ class Step:
     def __init__(self, function: Callable[..., Any], fullgraph: bool, every: int) -> None:
         self.function = function
         self.fullgraph = fullgraph
-        self.plans = Plans(every)
+        self.plans = Plans(function, every)
         self.kinds: OrderedDict[Any, Kind] = OrderedDict()
-        self.calls = 0  # that were not replayed
         self.captures = 0
-        self._rests, self._rested = 0, 0
+        self._rested = 0
         self._has_warned = False
         _settings.steps.add(self)
 
@@ -87,22 +85,17 @@ class Step:
 
     def run_as_written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that is not to be replayed."""
-        self.calls += 1
-        return self._run(args, kwargs)
+        return self.plans.as_written(args, kwargs)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that was not replayed."""
-        self.calls += 1
-        if self._rests:
-            self._rests -= 1
-            return self._run(args, kwargs)
         stance = _settings.stance.name
         if stance == "force_eager" or current_watch() is not None:
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         if stance == "fail_on_recompile" and (self.kinds or len(self.plans)):
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'\n  {self.miss()}")
         if stance == "eager_on_recompile" or not _alone.acquire(blocking=False):
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         try:
             return self._advance(args, kwargs)
         finally:
@@ -114,6 +107,11 @@ class Step:
             return self.function(*args, **kwargs)
         finally:
             entered(-1)
+
+    @property
+    def calls(self) -> int:
+        """How many calls were not replayed."""
+        return self.plans.calls
 
     def _advance(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         key = (*kind_of(args, kwargs), self._mode())
@@ -127,14 +125,14 @@ class Step:
         if kind.is_left and not len(self.plans) and all(other.is_left for other in self.kinds.values()):
             self._rest(None)
         if kind.is_left or _settings.is_traced():
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         plan = self._plan_to_check(args, kwargs)
         if plan is not None:
             return self._check(plan, kind, args, kwargs)
         if not _settings.has_lock:
             kind.leave([Reason("this Python has no global lock, without which guards cannot be compared")])
             self._break_off(kind)
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         if kind.watch is None:
             return self._watch(kind, args, kwargs)
         if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
@@ -150,6 +148,7 @@ class Step:
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
         before = _settings.modes()
+        self.plans.calls += 1
         _watching(True)
         entered(1)
         try:
@@ -183,7 +182,7 @@ class Step:
         if self.captures >= _CAPTURES and self.replays() < 4 * self.captures:
             self.captures = 0
             self._rest(self._changing_state(kind))
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         survey, signature = self._surveyed(kind, args, kwargs, frozenset())
         if survey.reasons:
             if not kind.is_seen_twice:  # the first call may have made something that later ones use
@@ -191,7 +190,8 @@ class Step:
                 return self._watch(kind, args, kwargs)
             kind.leave(survey.reasons)
             self._break_off(kind)
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
+        assert kind.watch is not None
         self.captures += 1
         watch = Watch()
         by = functools.partial(capture, sees_grads=kind.watch.sees_grads, layouts=kind.layouts)
@@ -222,7 +222,7 @@ class Step:
         if survey.reasons:
             kind.leave(survey.reasons)
             self._break_off(kind)
-            return self._run(args, kwargs)
+            return self.plans.as_written(args, kwargs)
         watch = Watch()
         value, difference = self._captured(watch, program.check, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
@@ -323,7 +323,7 @@ class Step:
             raise graph_break(kind.reasons)
 
     def _rest(self, name: str | None) -> None:
-        self._rests = _REST << min(self._rested, 12)
+        self.plans.rests = _REST << min(self._rested, 12)
         self._rested += 1
         if name is not None and not self._has_warned:
             self._has_warned = True
@@ -359,7 +359,7 @@ class Step:
         """Forget everything."""
         self.plans.clear()
         self.kinds.clear()
-        self._rests = self._rested = 0
+        self.plans.rests = self._rested = 0
         self._has_warned = False
 
 

@@ -140,6 +140,7 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/sgd.py", "cygrad._core.replay.numbers"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
+    ("cygrad/optim/swa_utils.py", "cygrad._core.replay.decisions"),
     ("cygrad/serialization/_names.py", "cygrad.nn.modules._state"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._exchange"),

@@ -2,7 +2,7 @@
 
 from cpython.number cimport PyNumber_Index
 from cpython.pythread cimport PyThread_get_thread_ident
-from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
+from numpy cimport PyArray_DATA, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
 
 from cygrad._core.types.dtypes cimport FLOATING, category_of_num
 from cygrad._core.graph.record cimport model_of
@@ -14,6 +14,7 @@ from cygrad._core.graph.tensor cimport (
     set_leaf_requires_grad, wrap_in_mode)
 from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
+from cygrad._kernels.tape.tape cimport note_constant, tape_open
 from cygrad._core import graph_errors
 from cygrad._core.engine import arguments
 from cygrad._core.errors import messages
@@ -213,9 +214,14 @@ cdef list roots_of(tuple tensors, tuple gradients):
 
 cdef object ones_like(object array):
     """Return ones like a loss, as its initial gradient; for 0-d arrays without NumPy's overhead."""
-    if type(array) is ndarray and not PyArray_NDIM(<ndarray>array):
+    if type(array) is not ndarray:
+        return cupy_library.filled_like(array, array.shape, 1, array.dtype)
+    if PyArray_NDIM(<ndarray>array) == 0:
         return array_of_number(1.0, PyArray_TYPE(<ndarray>array))
-    return np.ones_like(array) if type(array) is ndarray else cupy_library.filled_like(array, array.shape, 1, array.dtype)
+    ones = np.ones_like(array)
+    if tape_open and PyArray_SIZE(<ndarray>ones) == 1:
+        note_constant(PyArray_DATA(<ndarray>ones), PyArray_DATA(<ndarray>ones), PyArray_ITEMSIZE(<ndarray>ones), 1)
+    return ones
 
 
 cdef bint is_real_scalar(object value) except -1:

@@ -175,7 +175,9 @@ def cast(value, dtype):
         known = Cast(value, dtype)
     found = known.tensor
     if found is None:
-        _note(value)
+        if not known.is_noted:
+            known.is_noted = True
+            _note(value)
         found = known.recorded()
         if found.requires_grad:  # otherwise it was made unrecorded, which may not suit the next use
             known.tensor = found
@@ -190,6 +192,7 @@ class Cast:
         self.value, self.version, self.source, self.dtype = value, value._version, array_of(value), dtype
         self.array = array
         self.tensor: Tensor | None = None
+        self.is_noted = False
 
     def holds(self, value, dtype):
         """Whether this is the cast of the parameter as it is now."""

@@ -190,6 +190,7 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     if graph is not None:
         enter_history(program, tape, now, graph, leaves, outputs, kept)
     program.launches = Launches(tape, kept, slots)
+    program.choose_handed()
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
@@ -459,7 +460,7 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
 
 
 cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) except -1:
-    """Enter a result of a backward pass that is a part of an argument, as expanded gradients are; return whether it is one."""
+    """Enter a result of a pass that is a part of an argument, as expanded gradients are; return whether it is one."""
     cdef Block block
     cdef Result r
     if type(t) is not Tensor or type(t.array) is not cnp.ndarray or not cnp.PyArray_SIZE(<cnp.ndarray>t.array):

@@ -64,6 +64,7 @@ cdef class Result:              # a tensor that the step returns, or a new gradi
     cdef tuple origin
     cdef int describe(self, Tensor t) except -1
     cdef Tensor tensor(self, cnp.ndarray memory)
+    cdef Tensor around(self, object array)
     cdef cnp.ndarray array(self, cnp.ndarray memory, Py_ssize_t offset)
     cdef bint fits(self, Tensor t) except -1
 
@@ -86,6 +87,7 @@ cdef class Program:
     cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold the memory of the external slots
     cdef list sizes             # of each slot of fresh memory, in bytes; 0: of one tensor, which has it all
+    cdef list handed            # of each such slot: whether a call's array becomes that tensor's
     cdef list changes           # of each external slot: whether the step writes to it
     cdef uintptr_t* lows        # of each external slot
     cdef uintptr_t* highs
@@ -96,10 +98,12 @@ cdef class Program:
     cdef bint is_running
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept
+    cdef int choose_handed(self) except -1
     cdef list run(self, list arguments, tuple call)
     cdef bint is_plain(self) noexcept
     cdef Tensor part_of(self, Result r, Tensor argument)
     cdef Tensor made_tensor(self, Result r, list shared)
+    cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
     cdef list changed(self)

@@ -66,6 +66,7 @@ class _Miss:
 
 
 MISS = _Miss()
+cdef object _no_elements = np.empty(0)
 cdef object _miss = MISS
 
 
@@ -221,13 +222,15 @@ cdef class Result:
 
     cdef Tensor tensor(self, cnp.ndarray memory):
         """A tensor on a part of `memory`, or, for None, on memory of its own."""
-        cdef Tensor t
         if memory is not None:
-            t = wrap(self.array(memory, self.offset))
-        elif self.is_row_major:
-            t = wrap(empty(self.ndim, self.dims, self.typenum))
-        else:
-            t = wrap(empty_strided(self.ndim, self.dims, self.steps, self.typenum))
+            return self.around(self.array(memory, self.offset))
+        if self.is_row_major:
+            return self.around(empty(self.ndim, self.dims, self.typenum))
+        return self.around(empty_strided(self.ndim, self.dims, self.steps, self.typenum))
+
+    cdef Tensor around(self, object array):
+        """A tensor with this array."""
+        cdef Tensor t = wrap(array)
         t.flags = self.flags
         t.grad_fn_, t.output_nr_ = self.grad_fn, self.output_nr
         if self.version:
@@ -433,6 +436,7 @@ cdef class Program:
         if failure is not None:
             self.missed = failure
             return None
+        self.fill_handed(shared)
         for i in range(len(self.lives)):
             (<Live>self.lives[i]).done()
         for change in self.counts:
@@ -451,14 +455,37 @@ cdef class Program:
         t.flags = r.flags
         return t
 
+    cdef int choose_handed(self) except -1:
+        """Find the tensors whose arrays calls return."""
+        cdef Result r
+        self.handed = [False] * len(self.sizes)
+        for r in [each for each in self.results if (<Result>each).kind == MADE] + [
+                each for _, each in self.grads if each is not None]:
+            if r.index >= 0 and self.sizes[r.index] == 0:
+                self.handed[r.index] = self.launches.hands_over(
+                    self.first_made + <int>r.index, r.typenum, r.ndim, r.dims, r.steps)
+        return 0
+
+    cdef int fill_handed(self, list shared) except -1:
+        """Give such tensors their arrays."""
+        cdef Py_ssize_t i
+        for i in range(len(shared)):
+            if type(shared[i]) is Tensor:
+                (<Tensor>shared[i]).array = self.launches.taken(self.first_made + <int>i)
+        return 0
+
     cdef Tensor made_tensor(self, Result r, list shared):
-        """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors."""
+        """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors, and
+        the tensors that get a call's array when it has run."""
         cdef Tensor t
         cdef cnp.ndarray memory
         cdef cnp.npy_intp size = 0
         if r.index < 0:
             return r.tensor(None)
         size = self.sizes[r.index]
+        if self.handed[r.index]:
+            shared[r.index] = t = r.around(_no_elements)
+            return t
         if size == 0:
             t = r.tensor(None)
             self.launches.set_base(self.first_made + <int>r.index, data_of(t))
@@ -502,6 +529,8 @@ cdef class Program:
                 (<Live>each).restore(state)
             for i in range(self.n_ranges):
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, <char*>self.lows[i])
+        if failure is None:
+            self.fill_handed(shared)
         value = call()
         if failure is not None:
             return value, failure

@@ -16,6 +16,7 @@ cdef class Made:                        # an array that a call returns
     cdef int word                       # the address in the context of the entry that it lies behind
     cdef Py_ssize_t offset              # how far
     cdef bint fits(self, cnp.ndarray array) noexcept
+    cdef bint is_like(self, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) noexcept
 
 cdef class Call:                        # a call that can be repeated
     cdef readonly str name
@@ -28,5 +29,6 @@ cdef class Call:                        # a call that can be repeated
     cdef readonly bint must_run         # it decides something, or changes an argument: nobody has to read its results
     cdef Py_ssize_t n_words             # addresses: those of the inputs, and of the memory that the call gives
     cdef list fresh                     # for each of the latter: its slot, or -1: it has memory to be copied to
+    cdef list slots                     # for each of the latter: the slot, if it outlives the run
     cdef list releases                  # slots that nothing touches after this call
     cdef str run(self, object launches, char** addresses, list held)

@@ -103,6 +103,16 @@ cdef class Made:
         span(a, &self.low, &self.high)
         self.word = -1
 
+    cdef bint is_like(self, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) noexcept:
+        """Whether arrays have this type, this shape and these strides."""
+        cdef int i
+        if (<cnp.dtype>self.descr).type_num != typenum or self.ndim != ndim:
+            return False
+        for i in range(ndim):
+            if self.dims[i] != dims[i] or self.steps[i] != steps[i]:
+                return False
+        return True
+
     cdef bint fits(self, cnp.ndarray a) noexcept:
         cdef int i
         if (<object>a).dtype is not self.descr and (<object>a).dtype != self.descr or cnp.PyArray_NDIM(a) != self.ndim:
@@ -381,7 +391,7 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
             else:
                 tape.refuse("returns memory that it was not given", name)
                 return 0
-    entry.n_words, entry.fresh = n + len(fresh), [-1] * len(fresh)
+    entry.n_words, entry.fresh, entry.slots = n + len(fresh), [-1] * len(fresh), [-1] * len(fresh)
     words = <Word*>malloc((entry.n_words + 1) * sizeof(Word))
     addresses = <char**>malloc((entry.n_words + 1) * sizeof(char*))
     if words == NULL or addresses == NULL:

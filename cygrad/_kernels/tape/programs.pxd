@@ -1,16 +1,24 @@
 """Noted loops, ready to run. See programs.pyx."""
 
+cimport numpy as cnp
+
 from cygrad._kernels.tape.tape cimport Entry
 
-cdef class Group:                   # elementwise loops over as many items that follow each other
+cdef class Group:                   # elementwise loops over as many items that follow each other, and sums of their results
     cdef readonly list entries
+    cdef readonly list later        # small entries that came in between, and run after them
     cdef readonly Py_ssize_t items
     cdef dict touched               # {block: (offset, bytes per item, or 0 if all items see all of it)}
     cdef set written                # blocks
+    cdef set sums                   # blocks that hold sums, which are there when all items are done
+    cdef Py_ssize_t unit            # items that a block has a multiple of
+    cdef Py_ssize_t piece           # items that one thread does in their order
     cdef int rooms                  # registers
     cdef Py_ssize_t width           # bytes of an item of the widest register
     cdef bint takes(self, Entry entry) except -1
-    cdef bint is_apart_from(self, Entry entry) except -1
+    cdef bint takes_sums(self, Entry entry) except -1
+    cdef bint goes_before(self, Entry entry) except -1
+    cdef bint comes_later(self, Entry entry) except -1
     cdef int choose_registers(self, dict elsewhere) except -1
 
 cdef class Launches:
@@ -27,6 +35,7 @@ cdef class Launches:
     cdef int first_given                # the first of the slots of memory that calls give
     cdef list calls                     # (the step of a call, the call)
     cdef list held                      # what keeps such memory alive, by slot
+    cdef dict handed                    # {slot of memory that outlives a run: the Made that a call returns there}
     cdef list restored                  # slots that a run changes before its last call, which may fail
     cdef readonly Py_ssize_t memory
     cdef readonly Py_ssize_t work   # bytes that one run reads and writes
@@ -40,6 +49,8 @@ cdef class Launches:
     cdef bint may_fail(self) noexcept
     cdef str run(self)
     cdef str run_with_calls(self)
+    cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1
+    cdef object taken(self, int slot)
     cdef int run_range(self, Py_ssize_t first, Py_ssize_t end) except -1
     cdef int plan_calls(self) except -1
     cdef void poison(self) noexcept

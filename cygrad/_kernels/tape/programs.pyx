@@ -11,26 +11,30 @@ Note [Programs]
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
-    dead loops  Loops whose results nobody reads are left out.
-    groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),
-                with the very functions that an eager step calls: chunks may begin anywhere (Note [Pieces] in
-                thread_pool.pyx), so results have the same bits. Arrays that only the group touches become registers,
-                which stay in the nearest cache. A group ends at a loop that sees an array of the group in another way
-                than item by item, if either writes to it.
+    dead loops  Loops whose results nobody reads are left out, and products with 1: what read them reads the other factor.
+    groups      Elementwise loops over the same number of items that follow each other, and sums of their results, run block
+                by block (fused_blocks.h), with the very functions that an eager step calls: chunks may begin anywhere (Note
+                [Pieces] in thread_pool.pyx), and sums are added up in the same order, so results have the same bits. Arrays
+                that only the group touches become registers, which stay in the nearest cache. A group ends at a loop that
+                sees an array of the group in another way than item by item, if either writes to it, or that needs a sum.
+                Small ops in between wait until it has ended, or run before it.
 """
 
 import os
 
 cimport cython
+cimport numpy as cnp
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.thread_pool cimport share
-from cygrad._kernels.tape.calls cimport Call
+from cygrad._kernels.tape.calls cimport Call, Made
 from cygrad._kernels.tape.tape cimport (
-    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+
+from cygrad._kernels.tape.tape import is_one
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
 
@@ -44,6 +48,11 @@ cdef extern from "platform/fused_blocks.h":
     ctypedef struct block_loop:
         part_t part
         Py_ssize_t context
+        replay_t finish
+    ctypedef struct block_stream:
+        Py_ssize_t at
+        Py_ssize_t step
+        int writes
     ctypedef struct block_program:
         char* contexts
         Py_ssize_t size
@@ -51,10 +60,14 @@ cdef extern from "platform/fused_blocks.h":
         Py_ssize_t room
         block_loop* loops
         block_register* registers
+        block_stream* streams
         Py_ssize_t* inner
         Py_ssize_t n_loops
         Py_ssize_t n_registers
         Py_ssize_t n_inner
+        Py_ssize_t n_streams
+        Py_ssize_t block
+        Py_ssize_t piece
     enum:
         BLOCK_ITEMS
         BLOCK_APART
@@ -88,6 +101,7 @@ cdef enum:
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
     GROUPED = 1 << 12               # items; fewer stay in the cache anyway
     PIECE = 1 << 14                 # items for a thread
+    LATER = 32                      # small entries that a group lets wait
 
 
 cdef inline Py_ssize_t aligned(Py_ssize_t n) noexcept:
@@ -111,41 +125,64 @@ cdef char* new_room(Py_ssize_t size) except NULL:
 cdef class Group:
 
     def __init__(self, Py_ssize_t items):
-        self.items = items
-        self.entries, self.touched, self.written = [], {}, set()
+        self.items, self.unit = items, 1
+        self.entries, self.later, self.touched, self.written, self.sums = [], [], {}, set(), set()
 
     cdef bint takes(self, Entry entry) except -1:
         """Add an entry if it may run block by block together with the others; return whether it may."""
         cdef Touch touch
         cdef dict touched
-        cdef set written
+        cdef set written, sums
         cdef Py_ssize_t size = len(entry.context)
-        if entry.items != self.items or self.size() + aligned(size) > BLOCK_CONTEXTS:
+        if entry.items != self.items or self.size() + aligned(size) > BLOCK_CONTEXTS or depends_on_any(entry, self.later):
             return False
-        touched, written = dict(self.touched), set(self.written)
+        touched, written, sums = dict(self.touched), set(self.written), set(self.sums)
         for touch in entry.touches:
             if touch.block is None:
                 continue
             how = touch.offset, (touch.high - touch.low) // self.items if touch.mode & ITEMWISE else 0
-            if touch.low != touch.offset:
+            if touch.low != touch.offset or touch.block in self.sums:
                 return False
-            if touch.mode & (WRITES | SCATTERS):
+            if touch.mode & (WRITES | SCATTERS) and entry.piece:
+                if touch.block in self.touched or touch.mode & ITEMWISE:
+                    return False
+                sums.add(touch.block)
+            elif touch.mode & (WRITES | SCATTERS):
                 written.add(touch.block)
             if touched.setdefault(touch.block, how) != how:
                 touched[touch.block] = None             # in two ways
         for block in written:
             if touched[block] is None or touched[block][1] == 0:
                 return False
-        self.touched, self.written = touched, written
+        if entry.piece and not self.takes_sums(entry):
+            return False
+        self.touched, self.written, self.sums = touched, written, sums
         self.entries.append(entry)
         return True
 
-    cdef bint is_apart_from(self, Entry entry) except -1:
-        """Whether an entry of another kind touches none of this group's memory, so that it may run before it."""
+    cdef bint takes_sums(self, Entry entry) except -1:
+        """Choose pieces and blocks that suit the sums of an entry, too; return whether there are such ones."""
+        cdef Py_ssize_t unit = least_multiple(self.unit, entry.unit), piece = max(self.piece, entry.piece)
+        if unit > BLOCK_ITEMS or piece % entry.piece or self.piece and piece % self.piece or (
+                piece % unit and piece < self.items):
+            return False
+        self.unit, self.piece = unit, piece
+        return True
+
+    cdef bint goes_before(self, Entry entry) except -1:
+        """Whether an entry that came after this group's may run before them."""
+        cdef Touch touch
+        if entry.part != NULL and entry.items >= GROUPED:
+            return False
         for touch in entry.touches:
-            if (<Touch>touch).block in self.touched:
+            if touch.block in self.touched and (
+                    touch.mode & (WRITES | SCATTERS) or touch.block in self.written or touch.block in self.sums):
                 return False
-        return entry.part == NULL
+        return not depends_on_any(entry, self.later)
+
+    cdef bint comes_later(self, Entry entry) except -1:
+        """Whether an entry is so small that others may join the group before it."""
+        return entry.part != NULL and entry.items < GROUPED and entry.call is None and len(self.later) < LATER
 
     def size(self):
         """Bytes of all contexts."""
@@ -187,6 +224,27 @@ cdef class Group:
         return 0
 
 
+cdef bint depends_on_any(Entry entry, list others) except -1:
+    """Whether an entry must keep its order with one of the others: they touch a block that one of them changes."""
+    cdef Entry other
+    cdef Touch touch, its
+    for other in others:
+        for touch in entry.touches:
+            for its in other.touches:
+                if touch.block is its.block and touch.block is not None and (
+                        (touch.mode | its.mode) & (WRITES | SCATTERS)):
+                    return True
+    return False
+
+
+cdef Py_ssize_t least_multiple(Py_ssize_t a, Py_ssize_t b) noexcept:
+    """The least common multiple."""
+    cdef Py_ssize_t found = max(a, b)
+    while found % a or found % b:
+        found += max(a, b)
+    return found
+
+
 cdef list grouped(list entries):
     """The entries, with groups in the place of elementwise entries that may run together."""
     cdef Entry entry
@@ -196,12 +254,17 @@ cdef list grouped(list entries):
     for entry in entries:
         for block in {(<Touch>each).block for each in entry.touches}:
             counts[block] = counts.get(block, 0) + 1
-        if group is not None and group.takes(entry):
-            continue
-        if group is not None and group.is_apart_from(entry):
-            units.insert(len(units) - 1, entry)         # before the group, which may go on
-            continue
-        group = None
+        if group is not None:
+            if group.takes(entry):
+                continue
+            if group.goes_before(entry):
+                units.insert(len(units) - 1, entry)
+                continue
+            if group.comes_later(entry):
+                group.later.append(entry)
+                continue
+            units.extend(group.later)
+            group = None
         if GROUPS and entry.part != NULL and entry.items >= GROUPED:
             group = Group(entry.items)
             if group.takes(entry):
@@ -209,6 +272,8 @@ cdef list grouped(list entries):
                 continue
             group = None
         units.append(entry)
+    if group is not None:
+        units.extend(group.later)
     for i, unit in enumerate(units):
         if isinstance(unit, Group):
             if len((<Group>unit).entries) == 1:
@@ -234,7 +299,7 @@ cdef class Launches:
         self.steps = self.patches = NULL
         self.first_patch = NULL
         self.bases = NULL
-        self.rooms = []
+        self.rooms, self.handed = [], {}
 
     def __dealloc__(self):
         free(self.contexts)
@@ -258,7 +323,7 @@ cdef class Launches:
         for i, block in enumerate(kept):
             block.slot = <int>(len(tape.arguments) + len(externals) + i)
         self.slots = <int>(len(tape.arguments) + len(externals) + len(kept))
-        self.entries = live(tape.entries)
+        self.entries = without_products_with_one(live(tape.entries))
         self.first_given = self.slots
         for entry in self.entries:
             if (<Entry>entry).call is not None:
@@ -361,17 +426,22 @@ cdef class Launches:
         cdef Py_ssize_t touches = sum([len((<Entry>each).touches) for each in group.entries]), at = 0, i
         cdef Py_ssize_t head = aligned(sizeof(block_program)), loops = aligned(len(group.entries) * sizeof(block_loop))
         cdef Py_ssize_t registers = aligned(touches * sizeof(block_register))
-        cdef char* room = new_room(head + loops + registers + touches * sizeof(Py_ssize_t))
+        cdef Py_ssize_t streams = aligned(touches * sizeof(block_stream))
+        cdef char* room = new_room(head + loops + registers + streams + touches * sizeof(Py_ssize_t))
+        cdef set seen = set()
         cdef block_program* p = <block_program*>room
         self.rooms.append(<uintptr_t>room)
         p.contexts, p.size, p.items = contexts, size, group.items
         p.room = BLOCK_ITEMS * group.width + BLOCK_APART
         p.loops = <block_loop*>(room + head)
         p.registers = <block_register*>(room + head + loops)
-        p.inner = <Py_ssize_t*>(room + head + loops + registers)
+        p.streams = <block_stream*>(room + head + loops + registers)
+        p.inner = <Py_ssize_t*>(room + head + loops + registers + streams)
+        p.block = BLOCK_ITEMS // group.unit * group.unit
+        p.piece = PIECE if group.piece == 0 else group.piece * max(1, PIECE // group.piece)
         p.n_loops = len(group.entries)
         for i, entry in enumerate(group.entries):
-            p.loops[i].part, p.loops[i].context = entry.part, at
+            p.loops[i].part, p.loops[i].context, p.loops[i].finish = entry.part, at, entry.finish
             for touch in entry.touches:
                 if touch.block is None:
                     p.inner[p.n_inner] = at + touch.at
@@ -381,6 +451,12 @@ cdef class Launches:
                     p.registers[p.n_registers].step = (touch.high - touch.low) // group.items
                     p.registers[p.n_registers].number = touch.block.register
                     p.n_registers += 1
+                elif touch.mode & ITEMWISE and touch.block not in seen:
+                    seen.add(touch.block)
+                    p.streams[p.n_streams].at = at + touch.at
+                    p.streams[p.n_streams].step = (touch.high - touch.low) // group.items
+                    p.streams[p.n_streams].writes = touch.block in group.written
+                    p.n_streams += 1
             at += aligned(len(entry.context))
         (<Step*>step).function, (<Step*>step).context = run_group, room
         return 0
@@ -393,6 +469,30 @@ cdef class Launches:
         for i in range(self.first_patch[slot], self.first_patch[slot + 1]):
             (<Patch*>self.patches)[i].where[0] = base + (<Patch*>self.patches)[i].offset
         self.bases[slot] = base
+
+    cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1:
+        """Have a call's array become what a slot of memory that outlives a run holds, if it is just that array; return
+        whether it does: `taken` then has it after the run. Otherwise the call's array is copied there."""
+        cdef Call call
+        cdef Made made
+        cdef Py_ssize_t n
+        for _, call in self.calls:
+            n = len(call.inputs)
+            for made in [each for each in call.results if type(each) is Made]:
+                if made.word < n or made.offset or call.slots[made.word - n] != slot:
+                    continue
+                if not made.is_like(typenum, ndim, dims, steps) or slot in self.handed:
+                    return False
+                call.fresh[made.word - n] = slot
+                self.handed[slot] = made
+                return True
+        return False
+
+    cdef object taken(self, int slot):
+        """The array that a call has made in the last run, for such a slot."""
+        array = self.held[slot]
+        self.held[slot] = None
+        return array
 
     cdef bint may_run(self) noexcept:
         """Whether all checks hold. Every slot must have a base."""
@@ -424,6 +524,8 @@ cdef class Launches:
             if failure is not None:
                 for i in range(len(before)):
                     memcpy(self.bases[<int>self.restored[i][0]], PyBytes_AS_STRING(before[i]), self.restored[i][1])
+                for slot in self.handed:
+                    self.held[<int>slot] = None
             for i in range(self.first_given, self.slots):
                 self.held[i] = None
         return failure
@@ -465,7 +567,12 @@ cdef void run_steps(Step* step, Py_ssize_t count) noexcept nogil:
 
 
 cdef void run_group(void* context) noexcept nogil:
-    share(run_blocks_of, context, (<block_program*>context).items, PIECE)
+    cdef block_program* p = <block_program*>context
+    cdef Py_ssize_t i
+    share(run_blocks_of, context, p.items, p.piece)
+    for i in range(p.n_loops):
+        if p.loops[i].finish != NULL:
+            p.loops[i].finish(p.contexts + p.loops[i].context)
 
 
 cdef int give_slots(Entry entry, int slots) except -1:
@@ -475,6 +582,8 @@ cdef int give_slots(Entry entry, int slots) except -1:
     cdef Py_ssize_t n = len(call.inputs), i
     for touch in entry.touches:
         i = touch.at // <Py_ssize_t>sizeof(char*) - n
+        if i >= 0:
+            call.slots[i] = touch.block.slot
         if i >= 0 and touch.block.slot < 0:
             touch.block.slot = slots
             call.fresh[i] = slots
@@ -501,6 +610,48 @@ cdef list live(list entries):
                     needed.add(touch.block)
     kept.reverse()
     return [each for each in kept if (<Entry>each).is_check] + [each for each in kept if not (<Entry>each).is_check]
+
+
+cdef list without_products_with_one(list entries):
+    """The entries without products of real numbers with a constant 1 that only elementwise loops read, such as the first
+    products of a backward pass. The loops get the other factor, which has the same bits."""
+    cdef Entry entry
+    cdef Touch touch, one, factor, out
+    cdef Py_ssize_t i, end
+    cdef dict writers = {}, readers = {}        # by block: (entry's number, touch), in order
+    cdef set ones = set()
+    cdef list seen
+    for i, entry in enumerate(entries):
+        for touch in entry.touches:
+            (writers if touch.mode & (WRITES | SCATTERS) else readers).setdefault(touch.block, []).append((i, touch))
+        if entry.kind == "constant" and is_one(entry):
+            ones.add((<Touch>entry.touches[0]).block)
+    for i, entry in enumerate(entries):
+        if entry.kind != "multiply" or len(entry.touches) != 3:
+            continue
+        out = entry.touches[2]
+        one, factor = entry.touches[:2] if (<Touch>entry.touches[0]).block in ones else (entry.touches[1], entry.touches[0])
+        if (one.block not in ones or one.block.writes != 1 or one.mode & ITEMWISE or factor.block is None
+                or not factor.mode & out.mode & ITEMWISE or factor.low != factor.offset
+                or out.block.kind != INNER_BLOCK or out.block.slot >= 0 or out.offset or out.low
+                or out.high != factor.high - factor.low or writers[out.block][0][0] != i
+                or any([k >= i for k, _ in writers.get(factor.block, ())])):
+            continue
+        end = len(entries)
+        if len(writers[out.block]) > 1:         # often one of the readers works in place
+            end, touch = writers[out.block][1]
+            if touch.low or touch.high != out.high or not touch.mode & WRITES or touch.mode & READS:
+                continue
+        seen = [each for each in readers.get(out.block, ()) if each[0] <= end]
+        if not all([(<Entry>entries[k]).part != NULL for k, _ in seen]):
+            continue
+        for _, touch in seen:
+            touch.block = factor.block
+            touch.offset += factor.offset
+            touch.low += factor.low
+            touch.high += factor.low
+        entry.is_live = False
+    return [each for each in entries if (<Entry>each).is_live]
 
 
 cdef Py_ssize_t place(list units) except -1:

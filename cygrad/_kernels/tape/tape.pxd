@@ -31,6 +31,12 @@ cdef void note(replay_t replay, str kind, const void* context, size_t size, Word
 cdef void note_loop(replay_t replay, part_t part, str kind, const void* context, size_t size, Word* words, int count,
                     Py_ssize_t items) noexcept
 
+# The same for sums of such items, whose results no loop over the items may see. `part` gets items in their order: it begins
+# anew at multiples of `piece` items, and is given multiples of `unit` items until a piece ends. `finish`, unless NULL,
+# follows when all pieces are done; the part has a copy of the context, but the same memory.
+cdef void note_sums(replay_t replay, part_t part, replay_t finish, str kind, const void* context, size_t size, Word* words,
+                    int count, Py_ssize_t items, Py_ssize_t piece, Py_ssize_t unit) noexcept
+
 # Note that bytes were set to constants: `count` copies of one element.
 cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept
 
@@ -97,6 +103,9 @@ cdef class Entry:
     cdef readonly bint is_check
     cdef part_t part                    # of an elementwise loop
     cdef readonly Py_ssize_t items      # 0: not elementwise
+    cdef replay_t finish                # of sums
+    cdef Py_ssize_t piece               # 0: no sums
+    cdef Py_ssize_t unit
     cdef readonly str kind
     cdef bytes context
     cdef readonly list touches

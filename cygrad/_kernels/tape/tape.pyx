@@ -33,8 +33,8 @@ import sys
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uintptr_t
-from libc.string cimport memcpy, memset
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.string cimport memcmp, memcpy, memset
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, current_place, give_back_allocator
 
@@ -413,6 +413,16 @@ cdef void _write_constant(void* context) noexcept nogil:
         memcpy(c.to + i * c.itemsize, c.element, c.itemsize)
 
 
+def is_one(Entry entry):
+    """Whether an entry sets one element to 1.0, in single or double precision."""
+    cdef Constant* c = <Constant*>PyBytes_AS_STRING(entry.context)
+    cdef float single = 1
+    cdef double double_ = 1
+    return entry.function == _write_constant and c.count == 1 and (
+        c.itemsize == sizeof(float) and memcmp(c.element, &single, sizeof(float)) == 0
+        or c.itemsize == sizeof(double) and memcmp(c.element, &double_, sizeof(double)) == 0)
+
+
 cdef Tape _tape = None
 
 
@@ -452,6 +462,22 @@ cdef void note_loop(replay_t replay, part_t part, str kind, const void* context,
         return
     try:
         _tape.enter(replay, kind, context, size, words, count, part, items)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void note_sums(replay_t replay, part_t part, replay_t finish, str kind, const void* context, size_t size, Word* words,
+                    int count, Py_ssize_t items, Py_ssize_t piece, Py_ssize_t unit) noexcept:
+    cdef Py_ssize_t before
+    cdef Entry entry
+    if not _is_here():
+        return
+    try:
+        before = len(_tape.entries)
+        _tape.enter(replay, kind, context, size, words, count, part, items)
+        if len(_tape.entries) > before:
+            entry = <Entry>_tape.entries[before]
+            entry.finish, entry.piece, entry.unit = finish, piece, unit
     except BaseException as error:
         _tape.refuse(f"noting failed ({error})")
 

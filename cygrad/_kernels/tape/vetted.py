@@ -49,6 +49,9 @@ CALLERS = frozenset(
     {
         ("cygrad/optim/sgd.py", "_step_compiled"),
         ("cygrad/optim/adam.py", "arrays"),
+        # which compare arrays by identity, and ask for their type
+        *(("cygrad/_core/registry/autocast.py", name) for name in ("_cast_ahead", "__init__", "holds")),
+        ("cygrad/_core/replay/decisions.py", "decide"),
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
         ("_ops/random/dropout.py", "_dropped"),  # of those in `_ops/random/`, which may read values

@@ -104,7 +104,8 @@ def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mod
     check_elements(t, function)
     with_places = with_places or is_recorded(t) or is_asked((t,), {})
     values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
-    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode, where))
+    how = *where.given, ceil_mode
+    return recorded(MAX_POOL[dims], t, values, places, dims, (*how, where), (how,))
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):

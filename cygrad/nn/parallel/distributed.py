@@ -22,9 +22,9 @@ class DistributedDataParallel(Module):
     size and the loss is a mean. Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With
     `gradient_as_bucket_view` gradients are views of the buckets, which saves a copy. All parameters need a gradient in
     each synchronized pass, unless `find_unused_parameters`, or `static_graph`, for graphs that never change, is set:
-    otherwise RuntimeError names those without one, in the same step and in all processes. `average="sum"`, which PyTorch lacks, adds gradients up
-    instead, for losses that are divided by the number of elements in all processes (`distributed.mean_loss`). See
-    docs/data_parallel.md.
+    otherwise RuntimeError names those without one, in the same step and in all processes. `average="sum"`, which
+    PyTorch lacks, adds gradients up instead, for losses that are divided by the number of elements in all processes
+    (`distributed.mean_loss`). See docs/data_parallel.md.
 
     The names in its `state_dict()` start with `module.`. Raises ValueError if there is no group
     (`distributed.init_process_group`), and RuntimeError if no parameter requires grad, or the processes' modules

@@ -233,3 +233,12 @@ def test_casts_ahead_in_a_captured_graph():
         model[3].bias.add_(1)
     assert replay().tolist() != expected[0]
     assert [p.grad.tolist() for p in model.parameters()] == expected[1]
+
+
+def test_a_long_block_without_gradients_notes_each_parameter_once():
+    model, x = network(), torch.randn(5, 4, device="cuda")
+    step(model, x)
+    with torch.no_grad(), torch.autocast("cuda"):
+        for _ in range(5):
+            model(x)
+        assert len(core.state.order) <= 6

@@ -4,6 +4,7 @@ With `CYGRAD_NVRTC=all`, every source for every dtype and length is compiled for
 many minutes; otherwise only one source per kernel, for one architecture.
 """
 
+import functools
 import importlib
 import os
 import pkgutil
@@ -65,9 +66,11 @@ def of_shapes(x):
 
 
 def recurrent(x):
-    """Run layers that are too wide for one launch, and a network twice under autocast."""
-    for make in (torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM):
-        make(2, 520, device="cuda", dtype=x.dtype)(x.flatten()[:6].view(3, 1, 2))[0].sum().backward()
+    """Run narrow layers, layers that are too wide for one launch, and a network twice under autocast."""
+    relu = functools.partial(torch.nn.RNN, nonlinearity="relu")
+    for make in (torch.nn.RNN, relu, torch.nn.GRU, torch.nn.LSTM):
+        for width in (5, 520):
+            make(2, width, device="cuda", dtype=x.dtype)(x.flatten()[:6].view(3, 1, 2))[0].sum().backward()
     layer = torch.nn.Linear(4, 3, device="cuda")
     for _ in range(2):
         with torch.autocast("cuda", dtype=torch.bfloat16):

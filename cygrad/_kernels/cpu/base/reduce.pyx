@@ -23,7 +23,8 @@ from cygrad._kernels.cpu.base.nditer cimport (
     Loop, Walk, coalesce, extent_of_walk, lengthen_innermost, loop_t, memory_order, run, run_reduction)
 from cygrad._kernels.cpu.base import numpy_fallback, rescaled_powers
 from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.tape.tape cimport READS, SCATTERS, WRITES, Word, note, note_constant, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport (
+    ITEMWISE, READS, SCATTERS, WRITES, Word, note, note_constant, note_sums, refuse, tape_open, word)
 
 cnp.import_array()
 
@@ -32,6 +33,13 @@ cdef extern from "base/reduce.h" nogil:
     void add_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) noexcept
     void add_columns(bint is_double, const void* x, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t step, void* out) noexcept
     double sum_of_row(bint is_double, const void* x, Py_ssize_t n) noexcept
+    ctypedef struct running_sum:
+        pass
+    void begin_sum(running_sum* s) noexcept
+    void add_to_sum(bint is_double, running_sum* s, const void* x, Py_ssize_t n) noexcept
+    double total_of(const running_sum* s) noexcept
+    enum:
+        CHUNK "BLOCK"
     void add_squares(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, const void* center,
                      void* out) noexcept
     bint are_accurate(bint is_double, const void* sums, Py_ssize_t n, Py_ssize_t count) noexcept
@@ -422,6 +430,8 @@ cdef struct SumCall:            # a call of `_sum_block`, for the tape
     Py_ssize_t inner
     char* out
     char* partial
+    Py_ssize_t row              # elements of a sum, or of a partial sum; 0: only as a whole
+    running_sum sum
 
 
 cdef void _replay_sum(void* context) noexcept nogil:
@@ -430,6 +440,52 @@ cdef void _replay_sum(void* context) noexcept nogil:
         add_middle(call.is_double, <void*>call.x, call.outer, call.n, call.inner, <void*>call.out)
     else:
         _share_sums(call.is_double, call.x, call.outer, call.n, call.inner, call.out, call.partial)
+
+
+cdef void _replay_part_of_sums(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    """Add some elements, which may be the first ones of a sum, more of it, or its last ones."""
+    cdef SumCall* call = <SumCall*>context
+    cdef Py_ssize_t itemsize = sizeof(double) if call.is_double else sizeof(float)
+    cdef Py_ssize_t row = call.row, size = call.outer * call.n, at, m
+    if call.partial == NULL and first % row == 0 and n % row == 0:
+        add_middle(call.is_double, <void*>(call.x + first * itemsize), n // row, row, 1,
+                   <void*>(call.out + first // row * itemsize))
+        return
+    while n > 0:
+        at = first % row
+        m = min(n, row - at)
+        if at == 0:
+            begin_sum(&call.sum)
+        add_to_sum(call.is_double, &call.sum, <void*>(call.x + first * itemsize), m)
+        first += m
+        n -= m
+        if first % row != 0 and first != size:
+            continue
+        at = (first - 1) // row
+        if call.partial != NULL:
+            (<double*>call.partial)[at] = total_of(&call.sum)
+        elif call.is_double:
+            (<double*>call.out)[at] = total_of(&call.sum)
+        else:
+            (<float*>call.out)[at] = <float>total_of(&call.sum)
+
+
+cdef void _add_noted_parts(void* context) noexcept nogil:
+    cdef SumCall* call = <SumCall*>context
+    cdef Sums s
+    if call.partial == NULL:
+        return
+    s.is_double, s.out, s.pieces = call.is_double, call.partial, (call.n + call.row - 1) // call.row
+    _add_parts(&s, 1, call.out)
+
+
+cdef Py_ssize_t _items_of_sum(Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) noexcept:
+    """How many elements each sum, or partial sum, has if these can be added block by block; else 0."""
+    if inner != 1:
+        return 0
+    if outer == 1:
+        return LIGHT if n > 2 * LIGHT else n if n < LIGHT else 0
+    return n if n <= CHUNK or n <= LIGHT and n % CHUNK == 0 else 0
 
 
 cdef int _note_sum(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) except -1:
@@ -448,10 +504,15 @@ cdef int _note_sum(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n
     call.x = <char*>x
     call.outer, call.n, call.inner = outer, n, inner
     call.out = <char*>out
-    words[0] = word(&call, &call.x, READS, 0, outer * n * inner * itemsize)
+    call.row = _items_of_sum(outer, n, inner)
+    words[0] = word(&call, &call.x, READS | (ITEMWISE if call.row else 0), 0, outer * n * inner * itemsize)
     words[1] = word(&call, &call.partial, SCATTERS, 0, room)
     words[2] = word(&call, &call.out, WRITES, 0, outer * inner * itemsize)
-    note(_replay_sum, "sum", &call, sizeof(call), words, 3)
+    if call.row:
+        note_sums(_replay_sum, _replay_part_of_sums, _add_noted_parts, "sum", &call, sizeof(call), words, 3, outer * n,
+                  call.row, CHUNK if outer == 1 or n > CHUNK else n)
+    else:
+        note(_replay_sum, "sum", &call, sizeof(call), words, 3)
     return 0
 
 

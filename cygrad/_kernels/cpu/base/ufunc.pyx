@@ -179,7 +179,16 @@ cdef void _note_flat(Loop* loop, int nin, cnp.npy_intp n, char** data, cnp.npy_i
                         n * steps[k] if steps[k] else itemsize)
         if k < nin and steps[k] == 0:
             _keep_number(&call.data[k], &call.number, itemsize)
-    note_loop(_replay_flat, _replay_part, "loop", &call, sizeof(call), words, nin + 1, n)
+    note_loop(_replay_flat, _replay_part, _kind_of(loop), &call, sizeof(call), words, nin + 1, n)
+
+
+cdef str _kind_of(Loop* loop):
+    """What the tape is told of a loop: it leaves out products with 1."""
+    cdef int t
+    for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+        if loop.function == _product.loops[t].function and loop.data == _product.loops[t].data:
+            return "multiply"
+    return "loop"
 
 
 cdef inline void _keep_number(char** place, Number* kept, cnp.npy_intp itemsize) noexcept:
@@ -207,7 +216,7 @@ cdef void _note_row(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.np
                         n * step if step else inputs[k].itemsize)
         if k < last and step == 0:
             _keep_number(&call.data[k], &call.number, inputs[k].itemsize)
-    note_loop(_replay_flat, _replay_part, "loop", &call, sizeof(call), words, walk.count, n)
+    note_loop(_replay_flat, _replay_part, _kind_of(loop), &call, sizeof(call), words, walk.count, n)
 
 
 cdef struct WalkCall:           # the end of a call of `_run_general`
@@ -685,3 +694,6 @@ cdef class Ufunc:
 
 cdef inline int _check_error() except -1:
     return -1 if PyErr_Occurred() != NULL else 0
+
+
+cdef Ufunc _product = Ufunc(np.multiply)

@@ -16,6 +16,23 @@
 
 #define BLOCK 512               /* elements of a chunk; each accumulator adds BLOCK / LANES of them */
 
+/* A sum to which chunks are added one after the other. */
+typedef struct {
+    double partial[64];         /* partial[k] is the sum of 2^k chunks if bit k of `chunks` is set */
+    size_t chunks;
+    double rest;                /* of the elements after the last whole chunk */
+} running_sum;
+
+static void begin_sum(running_sum *s) { s->chunks = 0, s->rest = 0; }
+
+static double total_of(const running_sum *s)
+{
+    double sum = s->rest;
+    for (int k = 0; s->chunks >> k; k++)
+        if (s->chunks >> k & 1) sum += s->partial[k];
+    return sum;
+}
+
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
@@ -43,6 +60,9 @@ CYGRAD_END_LOOPS
 /* Called with untyped pointers and a flag for the type. */
 #define add_middle(is_double, ...) ((is_double) ? add_middle_f64(__VA_ARGS__) : add_middle_f32(__VA_ARGS__))
 #define add_columns(is_double, ...) ((is_double) ? add_columns_f64(__VA_ARGS__) : add_columns_f32(__VA_ARGS__))
+/* Adds elements: a multiple of BLOCK but for the last time. */
+#define add_to_sum(is_double, s, x, n) \
+    ((is_double) ? add_chunks_f64(s, x, n, block_f64, 0) : add_chunks_f32(s, x, n, block_f32, 0))
 #define sum_of_row(is_double, ...) ((is_double) ? sum_of_row_f64(__VA_ARGS__) : sum_of_row_f32(__VA_ARGS__))
 #define add_squares(is_double, ...) ((is_double) ? add_squares_f64(__VA_ARGS__) : add_squares_f32(__VA_ARGS__))
 #define are_accurate(is_double, ...) ((is_double) ? are_accurate_f64(__VA_ARGS__) : are_accurate_f32(__VA_ARGS__))
@@ -92,24 +112,26 @@ CYGRAD_INLINE REAL NAME(few)(const REAL *x, Py_ssize_t n) { RETURN_SUM_OF_FEW(IT
 
 typedef REAL (*NAME(block_t))(const REAL *x, Py_ssize_t n, REAL center);
 
+static void NAME(add_chunks)(running_sum *s, const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL center)
+{
+    for (; n >= BLOCK; n -= BLOCK, x += BLOCK) {
+        double carry = block(x, BLOCK, center);
+        int k = 0;
+        for (; s->chunks >> k & 1; k++) carry += s->partial[k];
+        s->partial[k] = carry;
+        s->chunks++;
+    }
+    if (n) s->rest = block(x, n, center);
+}
+
 /* The sum of the terms of any number of elements. */
 static double NAME(row)(const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL center)
 {
-    double partial[64];         /* partial[k] is the sum of 2^k chunks if bit k of `blocks` is set */
-    size_t blocks = 0;
-    double sum = 0;
-    int k;
+    running_sum s;
     if (n <= BLOCK) return block(x, n, center);
-    for (; n >= BLOCK; n -= BLOCK, x += BLOCK) {
-        double carry = block(x, BLOCK, center);
-        for (k = 0; blocks >> k & 1; k++) carry += partial[k];
-        partial[k] = carry;
-        blocks++;
-    }
-    if (n) sum = block(x, n, center);
-    for (k = 0; blocks >> k; k++)
-        if (blocks >> k & 1) sum += partial[k];
-    return sum;
+    begin_sum(&s);
+    NAME(add_chunks)(&s, x, n, block, center);
+    return total_of(&s);
 }
 
 static double NAME(sum_of_row)(const REAL *x, Py_ssize_t n) { return NAME(row)(x, n, NAME(block), 0); }

@@ -1,0 +1,18 @@
+"""Conditions on values by which the package's own Python code decides, and which a captured step tests again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cygrad._core.graph.internals import array_of
+from cygrad._kernels.tape.calls import noted
+
+
+@noted
+def _is_true(array: Any) -> bool:
+    return bool(array)
+
+
+def decide(condition: Any) -> bool:
+    """Return whether a tensor of one element is true. A replay that finds it otherwise ends, with nothing done."""
+    return _is_true(array_of(condition))
