@@ -15,7 +15,7 @@ class FunctionModule(Module):
     """
 
     _function: ClassVar[str]
-    _settings: ClassVar[tuple[str, ...]] = ()
+    _settings: tuple[str, ...] = ()
 
     def _call(self, *tensors: Any, **more: Any) -> Tensor:
         settings = {name: getattr(self, name) for name in self._settings}
@@ -48,7 +48,7 @@ class Activation(UnaryFunctionModule):
 class InPlaceActivation(Activation):
     """An activation whose only setting is `inplace`."""
 
-    _settings = ("inplace",)
+    _settings: tuple[str, ...] = ("inplace",)
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ class WeightedLoss(TargetLoss):
     """A loss with weights per class or per element, stored as a buffer."""
 
     weight: Tensor | None
-    _settings = ("weight",)
+    _settings: tuple[str, ...] = ("weight",)
 
     def __init__(
         self,

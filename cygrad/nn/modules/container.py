@@ -84,9 +84,9 @@ class Sequential(_ModuleRow):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        by_name = len(args) == 1 and isinstance(args[0], dict)
-        for name, module in args[0].items() if by_name else enumerate(args):
-            self.add_module(name if by_name else str(name), module)
+        is_named = len(args) == 1 and isinstance(args[0], dict)
+        for name, module in args[0].items() if is_named else ((str(i), each) for i, each in enumerate(args)):
+            self.add_module(name, module)
 
     def forward(self, input: Any) -> Any:
         """Pass `input` through all modules."""

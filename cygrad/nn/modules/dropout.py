@@ -10,7 +10,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 class _DropoutNd(UnaryFunctionModule):
     """Base of all dropout layers."""
 
-    _settings = ("p", "training", "inplace")
+    _settings: tuple[str, ...] = ("p", "training", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Dropout3d(_DropoutNd):
 
 class _AlphaDropout(_DropoutNd):
     # Never in place, as in PyTorch, although `inplace` is accepted.
-    _settings = ("p", "training")
+    _settings: tuple[str, ...] = ("p", "training")
 
 
 class AlphaDropout(_AlphaDropout):

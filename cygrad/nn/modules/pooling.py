@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _MaxPoolNd(UnaryFunctionModule):
-    _settings = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+    _settings: tuple[str, ...] = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _AvgPool(UnaryFunctionModule):
-    _settings = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+    _settings: tuple[str, ...] = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def _shown(self) -> tuple[str, ...]:
         return self._settings[:3]
@@ -167,7 +167,7 @@ class AvgPool3d(_AvgPoolOfImages):
 
 
 class _Adaptive(UnaryFunctionModule):
-    _settings = ("output_size",)
+    _settings: tuple[str, ...] = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class AdaptiveAvgPool3d(_Adaptive):
 
 
 class _AdaptiveMax(_Adaptive):
-    _settings = ("output_size", "return_indices")
+    _settings: tuple[str, ...] = ("output_size", "return_indices")
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
@@ -255,7 +255,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
 
 class _LPPool(UnaryFunctionModule):
-    _settings = ("kernel_size", "stride", "ceil_mode")
+    _settings: tuple[str, ...] = ("kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
