@@ -139,7 +139,8 @@ def ranges_of(shapes: Any) -> list[list[int | None]]:
             found.setdefault(value, [0, None])
         elif isinstance(value, Dim):
             root = getattr(value, "root", value)
-            found.setdefault(root.__name__, [root.min, None if root.max == math.inf else root.max])
+            most = None if root.max == math.inf else int(root.max)
+            found.setdefault(root.__name__, [root.min, most])
         elif getattr(value, "type", None) in ("AUTO", "DYNAMIC"):
             found[len(found), "hint"] = [value.min or 2, value.max]
     return list(found.values())

@@ -239,8 +239,8 @@ def signature_of(program: Program, module: nn.Module) -> ExportGraphSignature:
         inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(f"p_{path.replace('.', '_')}"), path))
     state = module.state_dict()
     for path, _ in module.named_buffers():
-        name = TensorArgument(f"b_{path.replace('.', '_')}")
-        inputs.append(InputSpec(InputKind.BUFFER, name, path, path in state))
+        buffer = TensorArgument(f"b_{path.replace('.', '_')}")
+        inputs.append(InputSpec(InputKind.BUFFER, buffer, path, path in state))
     for path in program.constants:
         inputs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(f"c_{path.replace('.', '_')}"), path))
     for name, structure in program.parameters:

@@ -15,9 +15,10 @@ _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 @_rule("max_pool2d_with_indices max_pool3d_with_indices")
 def _max_pool(done: Any, made: Any) -> Step:
     kernel, stride, padding, dilation, ceil_mode = done.hint[0]
-    given = [_lists(kernel), _lists(stride), _lists(padding), _lists(dilation), bool(ceil_mode)]
-    n = len(given[0])
-    args = shortened(given, (None, given[0], [0] * n, [1] * n, False), 1)
+    size = _lists(kernel)
+    n = len(size)
+    given = [size, _lists(stride), _lists(padding), _lists(dilation), bool(ceil_mode)]
+    args = shortened(given, (None, size, [0] * n, [1] * n, False), 1)
     return Step(getattr(aten, done.op.name).default, (done.inputs[0], *args))
 
 

@@ -170,7 +170,7 @@ def _group_norm(done: Any, made: Any) -> Step:
 
 
 @_rule("batch_norm")
-def _batch_norm(done: Any, made: Any) -> Step:
+def _batch_norm(done: Any, made: Any) -> Step | Several:
     x, weight, bias = done.inputs[:3]
     *running, training, eps = done.args[4:8]
     args = x, weight, bias, *running, training, 0.1 if done.hint is None else done.hint, eps
@@ -184,7 +184,7 @@ def _batch_norm(done: Any, made: Any) -> Step:
 
 
 @_rule("nll_loss")
-def _nll(done: Any, made: Any) -> Step:
+def _nll(done: Any, made: Any) -> Step | Several:
     ignored, reduction, total = done.args[:3]
     target, weight = done.hint
     x = done.inputs[0]

@@ -182,7 +182,7 @@ def _pow_of_number(done: Any, made: Any) -> Step:
 
 
 @_rule("where")
-def _where(done: Any, made: Any) -> Step:
+def _where(done: Any, made: Any) -> Step | Several:
     a, b = done.inputs
     overload = {
         (True, True): "self",

@@ -69,7 +69,7 @@ def _argsort(done: Any, made: Any) -> Any:
     t, given = done.inputs[0], done.args or (0,)
     descending = bool(given[1]) if len(given) > 1 else False
     place = 1 if done.op.name == "argsort" else 0
-    return Several(lambda: do(aten.sort.default, t, *shortened([given[0], descending], (-1, False)))[place])
+    return Several(lambda: do(aten.sort.default, t, *shortened([given[0], descending], (-1, False)))[place])  # type: ignore[misc]
 
 
 # -- counting --

@@ -183,6 +183,7 @@ TYING = {
 GPU, CPU = CHECKOUT / "cygrad" / "_kernels" / "gpu", CHECKOUT / "cygrad" / "_kernels" / "cpu"
 NOT_FAMILIES = {"launch", "runtime", "libraries"}
 GPU_ONLY = {
+    "nn/recurrent_loops.py": "a part of nn/recurrent.py: no form, but kernels that its forms launch",
     "optim/grad_scaling.py": "for arrays in memory, amp.GradScaler does the same by tensor ops",
 }
 
