@@ -66,10 +66,10 @@ def _kthvalue(done: Any, made: Any) -> Step:
 
 @_rule("argsort msort.values")
 def _argsort(done: Any, made: Any) -> Any:
-    t, given = done.inputs[0], done.args or (0,)
+    t, given = done.inputs[0], list(done.args) or [0]
     descending = bool(given[1]) if len(given) > 1 else False
     place = 1 if done.op.name == "argsort" else 0
-    return Several(lambda: do(aten.sort.default, t, *shortened([given[0], descending], (-1, False)))[place])  # type: ignore[misc]
+    return Several(lambda: do(aten.sort.default, t, *shortened([given[0], descending], (-1, False)))[place])
 
 
 # -- counting --
