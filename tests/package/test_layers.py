@@ -113,6 +113,7 @@ INWARD = {
     ("cygrad/export/_onnx_files.py", "cygrad.onnx._onnx_program"),
     ("cygrad/export/_programs/recording.py", "cygrad._core.errors.sites"),
     ("cygrad/export/_programs/recording.py", "cygrad._core.graph.observers"),
+    ("cygrad/export/exported_program.py", "cygrad.utils._sympy.value_ranges"),  # the class that PyTorch returns
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
@@ -183,6 +184,7 @@ TYING = {
 GPU, CPU = CHECKOUT / "cygrad" / "_kernels" / "gpu", CHECKOUT / "cygrad" / "_kernels" / "cpu"
 NOT_FAMILIES = {"launch", "runtime", "libraries"}
 GPU_ONLY = {
+    "base/joining.py": "a part of base/arrays.py: no form, but a kernel that its forms launch",
     "nn/recurrent_loops.py": "a part of nn/recurrent.py: no form, but kernels that its forms launch",
     "optim/grad_scaling.py": "for arrays in memory, amp.GradScaler does the same by tensor ops",
 }

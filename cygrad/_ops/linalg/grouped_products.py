@@ -28,7 +28,8 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
 
     `offs` (int32) are the ends of the groups along the common dimension: (n, k) @ (g, k, m) takes rows of `self` for
     each matrix, (g, n, k) @ (k, m) columns of `mat2`, and (n, k) @ (k, m) parts of the sum, a product for each group.
-    Rows and columns behind the last group are 0. Raises RuntimeError for shapes, dtypes and offsets that do not fit.
+    Rows and columns behind the last group are 0. Saves both operands and `offs`. Gradients: in each group, g @ b^T and
+    a^T @ g. Raises RuntimeError for shapes, dtypes and offsets that do not fit.
 
     >>> import cygrad
     >>> x, w = cygrad.ones(3, 2), cygrad.ones(2, 2, 1)
