@@ -211,8 +211,8 @@ def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
 
 def _is_swapped(t):
     """Whether a tensor (L, N, E) is contiguous as (N, L, E), as with `batch_first`: a linear layer would copy it."""
-    length, _, width = t.shape
-    return t.stride() == (width, length * width, 1) and not t.is_contiguous()
+    length, batch, width = t.shape
+    return length > 1 and batch > 1 and t.stride() == (width, length * width, 1)
 
 
 def _as_it_lies(t, weight, bias):
