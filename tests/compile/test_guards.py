@@ -311,3 +311,16 @@ def test_tensors_elsewhere_do_not_prevent_replays():
     for _ in range(6):
         step(cygrad.ones(2))
     assert step._cygrad_step.replays() > 0
+
+
+def test_layouts_that_the_function_asks_for():
+    def step(x):
+        y = x * 2
+        return y.sum(1) if y.is_contiguous() else y.sum(0)
+
+    compiled = cygrad.compile(step)
+    x = cygrad.randn(4, 4)
+    for _ in range(8):
+        assert cygrad.equal(compiled(x), step(x))
+        assert cygrad.equal(compiled(x.T), step(x.T))
+    assert compiled._cygrad_step.replays() >= 8

@@ -52,6 +52,7 @@ CALLERS = frozenset(
         # which compare arrays by identity, and ask for their type
         *(("cygrad/_core/registry/autocast.py", name) for name in ("_cast_ahead", "__init__", "holds")),
         ("cygrad/_core/replay/decisions.py", "decide"),
+        ("cygrad/_core/tensor/predicates.py", "is_contiguous"),  # asks for the layout, which guards know
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
         ("_ops/random/dropout.py", "_dropped"),  # of those in `_ops/random/`, which may read values
