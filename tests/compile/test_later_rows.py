@@ -60,7 +60,12 @@ def is_replayed(name, sample):
         if found is MISS:
             assert change is not None
             continue
-        assert ([bits(each) for each in found], other.gradients(found)) == wanted, change
+        try:
+            gradients = other.gradients(found)
+        except RuntimeError as error:  # a pass that runs as written; a program alone has no function to call again
+            assert "its function is not known" in str(error)
+            return False
+        assert ([bits(each) for each in found], gradients) == wanted, change
     return True
 
 
