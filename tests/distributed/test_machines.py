@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,16 @@ exec ip netns exec %s unshare --uts --mount --ipc sh -c "hostname second; mount 
 
 
 def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
+    return subprocess.run(["ip", *words], check=True, capture_output=True).stdout
+
+
+def wait_for_the_cable(spaces):
+    """MPI passes over a link that is not up yet, which takes the kernel a moment."""
+    for space in spaces:
+        for _ in range(100):
+            if b" state UP " in ip("-n", space, "link", "show", "cable"):
+                break
+            time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +51,7 @@ def start(tmp_path_factory):
             ip("-n", space, "address", "add", f"10.77.0.{place}/24", "dev", "cable")
             for link in ("lo", "cable"):
                 ip("-n", space, "link", "set", link, "up")
+        wait_for_the_cable(spaces)
     except subprocess.CalledProcessError as error:
         for space in spaces:
             subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)

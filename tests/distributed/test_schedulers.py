@@ -181,6 +181,7 @@ def test_generators(ray):
 
 @pytest.fixture(scope="module")
 def dask():
+    pytest.importorskip("dask")  # without it, `distributed` could be found as this folder
     distributed = pytest.importorskip("distributed")
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = PATHS
@@ -213,6 +214,7 @@ def test_dask(dask):
 
 def test_the_sweep_gives_the_same_on_ray_and_on_dask():
     pytest.importorskip("ray")
+    pytest.importorskip("dask")  # without it, `distributed` could be found as this folder
     distributed = pytest.importorskip("distributed")
     pytest.importorskip("sklearn")
     example = Path(__file__).resolve().parents[2] / "examples" / "sweep.py"

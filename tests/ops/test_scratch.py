@@ -21,7 +21,7 @@ PURE = bool(os.environ.get("CYGRAD_PURE"))
 SIZE = 1 << 19  # elements of the largest operand: 2 MB in single precision
 MEDIUM = 1 << 17  # for comparing results instead of memory
 BLOCK = 1 << 14  # elements of a chunk in these tests
-SCRATCH = 2 * SIZE + 512  # bytes: half of a single-precision operand, plus Python objects for arrays
+SCRATCH = 2 * SIZE + 1024  # bytes: half of a single-precision operand, plus Python objects for arrays
 
 # Not made large: ops that need a NumPy call per image, sequence or part, and products that are as long as wide
 LEFT_OUT = {

@@ -16,7 +16,6 @@ from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.creation import full
 from cygrad._ops.base.views import view
 from cygrad._ops.creation.ranges import arange
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.reduction.searching import searchsorted
 from cygrad._ops.shape.stacking import cat
 
@@ -94,9 +93,10 @@ def composed(data, bounds, reduce, axis, initial):
     batches, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
     bounds = bounds.reshape(batches, segments + 1)
     places = arange(size, device=data.device).expand(batches, size).contiguous()
-    owner = searchsorted(bounds, places, right=True) - 1
-    owner = where((owner < 0) | (owner >= segments), segments, owner)  # the last one is not returned
-    rows = (owner + arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
+    owner = searchsorted(bounds, places, right=True).sub_(1)
+    del places
+    owner.masked_fill_((owner < 0) | (owner >= segments), segments)  # the last one is not returned
+    rows = owner.add_(arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
     start = neutral if initial is None else initial
     found = full((batches * (segments + 1), inner), start, dtype=data.dtype, device=data.device)
     values = data.reshape(batches * size, inner)

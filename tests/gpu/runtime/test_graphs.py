@@ -204,13 +204,13 @@ def test_other_errors_pass_and_end_the_capture():
 
 
 def test_memory_that_runs_out_in_a_capture():
-    x, g = zeros(3), torch.cuda.CUDAGraph()
+    x, g, former = zeros(3), torch.cuda.CUDAGraph(), torch.cuda.get_memory_limit()
     torch.cuda.set_per_process_memory_fraction(1e-4)
     try:
         with pytest.raises(torch.OutOfMemoryError, match="^CUDA out of memory. Tried to allocate"), torch.cuda.graph(g):
             x.expand(10**9, 3) * 2
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.set_memory_limit(former)
     assert not torch.cuda.is_current_stream_capturing()
     with pytest.raises(RuntimeError, match="without a preceding successful capture"):
         g.replay()

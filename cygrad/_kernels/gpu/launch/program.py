@@ -7,7 +7,7 @@ a program at its first launch and caches the binary on disk.
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import cupy, current_device, name_of
+from cygrad._kernels.device.cupy_library import cupy, current_device, is_array, name_of
 from cygrad._kernels.device.launch import Kernel
 from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
@@ -96,8 +96,8 @@ class Program:
 
 
 def of_type(a, dtype):
-    """Return the array contiguous and of this type; None for None."""
-    if a is None or (a.dtype == dtype and a.flags.c_contiguous):
+    """Return the array on the GPU, contiguous and of this type; None for None."""
+    if a is None or (is_array(a) and a.dtype == dtype and a.flags.c_contiguous):
         return a
     return cupy().ascontiguousarray(a.astype(dtype, copy=False))
 
