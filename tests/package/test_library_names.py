@@ -41,7 +41,7 @@ NAMES = {
     "_functorch.eager_transforms": "functionalize hessian jacfwd jacrev jvp vjp",
     "_functorch.vmap": """
         Tensor _add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim _remove_batch_dim
-        is_batchedtensor tree_flatten tree_map_ tree_unflatten vmap
+        is_batchedtensor tree_flatten tree_map_ tree_unflatten
     """,
     "_guards": "CompileContext TracingContext active_fake_mode detect_fake_mode",
     "_higher_order_ops": "associative_scan cond map scan while_loop",

@@ -28,9 +28,9 @@ OTHER_OPS = {
         _DATA,
     ),
     **dict.fromkeys(
-        """addbmm addmm cross_entropy.deep_none fft2 fftn gaussian_nll_loss hfft hfft2 hfftn histogram ifft2 ifftn
+        """addbmm addmm fft2 fftn gaussian_nll_loss hfft hfft2 hfftn histogram ifft2 ifftn
         ihfft2 ihfftn irfft irfft2 irfftn kl_div linear.other_shapes linear_cross_entropy linalg_tensorsolve
-        matmul matmul.matrix_stack matmul.plain native_batch_norm native_group_norm nll_loss.deep_none rfft2 rfftn
+        matmul matmul.matrix_stack matmul.plain native_batch_norm native_group_norm rfft2 rfftn
         sum_to_size take_along_dim trapezoid trapz cumulative_trapezoid""".split(),
         _ORDER,
     ),
@@ -42,7 +42,7 @@ OTHER_OPS = {
         _BLOCKS,
     ),
     **dict.fromkeys(
-        """cartesian_prod chain_matmul combinations corrcoef cov cross_entropy.smoothed cross_entropy.soft
+        """chain_matmul combinations corrcoef cov cross_entropy.smoothed cross_entropy.soft
         ctc_loss.reduced diff einsum ger gradient gru_cell inner istft kron linalg_cond linalg_matrix_norm linalg_norm
         linalg_vander lp_pool1d lp_pool2d lp_pool3d lstm_cell lu multi_head_attention_forward nanmean nanquantile outer
         quantile rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention stft svd tensordot vander""".split(),
