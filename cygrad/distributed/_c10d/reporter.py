@@ -71,6 +71,10 @@ def main(fd):
         _remove(files, pids)
 
 
+def _not_waiting(board, indices):
+    return [index for index in indices if board.row(index).state not in (board_module.LEFT, board_module.WAITING)]
+
+
 def report(board):
     """Wait until all processes have left, or one has ended otherwise, and say so unless another process has."""
     pids = {index: row.pid for index, row in enumerate(board.rows())}
@@ -87,8 +91,10 @@ def report(board):
     if board.is_reported:
         return
     board.set_reported()
-    # Launchers kill all once one has ended. Of several that are seen at once, those that waited were hardly the first.
-    first = [index for index in killed if board.row(index).state != board_module.WAITING] or killed
+    # Launchers kill all once one has ended, and one with much memory may be gone later than those. Hence those that
+    # waited were hardly the first, even if their end was seen first.
+    gone = [index for index, pid in pids.items() if not board_module.is_alive(pid)]
+    first = _not_waiting(board, killed) or _not_waiting(board, gone) or killed
     ranks = " or ".join(f"{board.row(index).rank} (pid {board.row(index).pid})" for index in first)
     how = "as below" if any(board.row(index).state == board_module.FAILED for index in first) else "killed?"
     print(
