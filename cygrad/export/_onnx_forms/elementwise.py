@@ -63,10 +63,6 @@ for _floats, _table in ((False, _SAME), (True, _FLOAT)):
         _declare(_name, _kind, _floats)
 
 
-def _scaled(g: Graph, value: Value, factor: Any) -> Value:
-    return value if factor == 1 else g.op("Mul", value, g.value(factor, value.dtype))
-
-
 # -- two operands ------------------------------------------------------------------------------------------
 
 
@@ -75,19 +71,19 @@ def add(g: Graph, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) ->
     a, b = g.promoted(input, other)
     if a.dtype is cygrad.bool:
         return g.op("Or", a, b)
-    return g.op("Add", a, _scaled(g, b, alpha))
+    return g.op("Add", a, g.scaled(b, alpha))
 
 
 @form("sub", "subtract", "__sub__", "__isub__")
 def sub(g: Graph, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Value:
     a, b = g.promoted(input, other)
-    return g.op("Sub", a, _scaled(g, b, alpha))
+    return g.op("Sub", a, g.scaled(b, alpha))
 
 
 @form("rsub", "__rsub__")
 def rsub(g: Graph, input: Value, other: Any, *, alpha: Any = 1) -> Value:
     a, b = g.promoted(input, other)
-    return g.op("Sub", b, _scaled(g, a, alpha))
+    return g.op("Sub", b, g.scaled(a, alpha))
 
 
 @form("mul", "multiply", "__mul__", "__rmul__", "__imul__")
@@ -207,8 +203,8 @@ def xlogy(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
 
 @form("logaddexp2")
 def logaddexp2(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
-    a, b = (_scaled(g, each, math.log(2)) for each in g.promoted(input, other))
-    return _scaled(g, logaddexp(g, a, b), 1 / math.log(2))
+    a, b = (g.scaled(each, math.log(2)) for each in g.promoted(input, other))
+    return g.scaled(logaddexp(g, a, b), 1 / math.log(2))
 
 
 @form("heaviside")
@@ -300,8 +296,8 @@ def entr(g: Graph, input: Value, *, out: Any = None) -> Value:
 
 @form("special.ndtr")
 def ndtr(g: Graph, input: Value, *, out: Any = None) -> Value:
-    x = _scaled(g, _as_result(g, input), math.sqrt(0.5))
-    return _scaled(g, g.op("Add", g.constant(1, x.dtype), g.op("Erf", x)), 0.5)
+    x = g.scaled(_as_result(g, input), math.sqrt(0.5))
+    return g.scaled(g.op("Add", g.constant(1, x.dtype), g.op("Erf", x)), 0.5)
 
 
 # -- comparisons and logic ---------------------------------------------------------------------------------
@@ -392,7 +388,7 @@ def isclose(
     if equal_nan or not input.is_float:
         raise Unsupported("`equal_nan=True` and integers")
     gap = g.op("Abs", g.op("Sub", input, other))
-    limit = g.op("Add", _scaled(g, g.op("Abs", other), rtol), g.constant(atol, input.dtype))
+    limit = g.op("Add", g.scaled(g.op("Abs", other), rtol), g.constant(atol, input.dtype))
     near = g.op("LessOrEqual", gap, limit, dtype=cygrad.bool)
     return g.op("Or", g.op("And", near, isfinite(g, gap)), g.op("Equal", input, other, dtype=cygrad.bool))
 
@@ -443,13 +439,13 @@ def lerp(g: Graph, input: Value, end: Value, weight: Any, *, out: Any = None) ->
 @form("addcmul")
 def addcmul(g: Graph, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1, out: Any = None) -> Value:
     a, b, c = g.promoted(input, tensor1, tensor2)
-    return g.op("Add", a, _scaled(g, g.op("Mul", b, c), value))
+    return g.op("Add", a, g.scaled(g.op("Mul", b, c), value))
 
 
 @form("addcdiv")
 def addcdiv(g: Graph, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1, out: Any = None) -> Value:
     a, b, c = g.promoted(input, tensor1, tensor2)
-    return g.op("Add", a, _scaled(g, g.op("Div", b, c), value))
+    return g.op("Add", a, g.scaled(g.op("Div", b, c), value))
 
 
 # -- one operand -------------------------------------------------------------------------------------------
@@ -461,7 +457,7 @@ def _as_result(g: Graph, value: Value) -> Value:
 
 @form("sinc")
 def sinc(g: Graph, input: Value, *, out: Any = None) -> Value:
-    x = _scaled(g, _as_result(g, input), math.pi)
+    x = g.scaled(_as_result(g, input), math.pi)
     zero, one = g.constant(0, x.dtype), g.constant(1, x.dtype)
     at_zero = g.op("Equal", x, zero, dtype=cygrad.bool)
     divisor = g.where(at_zero, one, x)
@@ -480,12 +476,12 @@ def square(g: Graph, input: Value, *, out: Any = None) -> Value:
 
 @form("log2")
 def log2(g: Graph, input: Value, *, out: Any = None) -> Value:
-    return _scaled(g, g.op("Log", _as_result(g, input)), 1 / math.log(2))
+    return g.scaled(g.op("Log", _as_result(g, input)), 1 / math.log(2))
 
 
 @form("log10")
 def log10(g: Graph, input: Value, *, out: Any = None) -> Value:
-    return _scaled(g, g.op("Log", _as_result(g, input)), 1 / math.log(10))
+    return g.scaled(g.op("Log", _as_result(g, input)), 1 / math.log(10))
 
 
 @form("log1p")
@@ -505,7 +501,7 @@ def expm1(g: Graph, input: Value, *, out: Any = None) -> Value:
     # exp(x) - 1 = 2 sinh(x/2) exp(x/2) loses nothing near 0
     x = _as_result(g, input)
     half = g.op("Mul", x, g.constant(0.5, x.dtype))
-    return g.op("Mul", _scaled(g, g.op("Sinh", half), 2), g.op("Exp", half))
+    return g.op("Mul", g.scaled(g.op("Sinh", half), 2), g.op("Exp", half))
 
 
 @form("exp2")
@@ -542,12 +538,12 @@ def logit(g: Graph, input: Value, eps: float | None = None, *, out: Any = None) 
 
 @form("deg2rad")
 def deg2rad(g: Graph, input: Value, *, out: Any = None) -> Value:
-    return _scaled(g, _as_result(g, input), math.pi / 180)
+    return g.scaled(_as_result(g, input), math.pi / 180)
 
 
 @form("rad2deg")
 def rad2deg(g: Graph, input: Value, *, out: Any = None) -> Value:
-    return _scaled(g, _as_result(g, input), 180 / math.pi)
+    return g.scaled(_as_result(g, input), 180 / math.pi)
 
 
 @form("nan_to_num")

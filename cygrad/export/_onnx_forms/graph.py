@@ -199,6 +199,10 @@ class Graph:
         """Return an operand, a value or a number, in this dtype."""
         return self.cast(operand, dtype) if isinstance(operand, Value) else self.number(operand, dtype)
 
+    def scaled(self, value: Value, factor: Any) -> Value:
+        """Return a value times a number or another value."""
+        return value if factor == 1 else self.op("Mul", value, self.value(factor, value.dtype))
+
     def dtype_of(self, *operands: Any) -> Any:
         """Return the dtype that operands, values and numbers, are promoted to."""
         found: Any = None

@@ -8,7 +8,8 @@ import numpy as np
 import cygrad
 from cygrad.export._onnx_forms.graph import Graph, Value
 from cygrad.export._onnx_forms.indexing import written
-from cygrad.export._onnx_forms.shape import diagonal, flip
+from cygrad.export._onnx_forms.shape import diagonal as diagonal_of
+from cygrad.export._onnx_forms.shape import flip
 from cygrad.export._onnx_forms.table import Unsupported, form
 
 # -- diagonals ---------------------------------------------------------------------------------------------
@@ -38,11 +39,7 @@ def diag_embed(g: Graph, input: Value, offset: int = 0, dim1: int = -2, dim2: in
 def diag(g: Graph, input: Value, diagonal: int = 0, *, out: Any = None) -> Value:
     if input.rank == 1:
         return diag_embed(g, input, diagonal)
-    return _taken(g, input, diagonal)
-
-
-def _taken(g: Graph, input: Value, offset: int) -> Value:
-    return diagonal(g, input, offset)
+    return diagonal_of(g, input, diagonal)
 
 
 @form("diagflat")
@@ -53,35 +50,31 @@ def diagflat(g: Graph, input: Value, offset: int = 0) -> Value:
 
 @form("diagonal_scatter")
 def diagonal_scatter(g: Graph, input: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    return written(g, input, lambda numbers: diagonal(g, numbers, offset, dim1, dim2), src)
+    return written(g, input, lambda numbers: diagonal_of(g, numbers, offset, dim1, dim2), src)
 
 
 @form("fill_diagonal")
 def fill_diagonal(g: Graph, input: Value, fill_value: Any, wrap: bool = False) -> Value:
     if input.rank != 2 or wrap:
         raise Unsupported("more than two dimensions, and `wrap=True`")
-    return written(g, input, lambda numbers: diagonal(g, numbers), fill_value)
+    return written(g, input, lambda numbers: diagonal_of(g, numbers), fill_value)
 
 
 # -- products and the like ---------------------------------------------------------------------------------
-
-
-def _scaled(g: Graph, value: Value, factor: Any) -> Value:
-    return value if factor == 1 else g.op("Mul", value, g.value(factor, value.dtype))
 
 
 @form("addbmm")
 def addbmm(
     g: Graph, input: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1, out: Any = None
 ) -> Value:
-    product = _scaled(g, g.op("ReduceSum", g.op("MatMul", batch1, batch2), [0], keepdims=0), alpha)
-    return product if beta == 0 else g.op("Add", _scaled(g, input, beta), product)
+    product = g.scaled(g.op("ReduceSum", g.op("MatMul", batch1, batch2), [0], keepdims=0), alpha)
+    return product if beta == 0 else g.op("Add", g.scaled(input, beta), product)
 
 
 @form("addr")
 def addr(g: Graph, input: Value, vec1: Value, vec2: Value, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Value:
-    product = _scaled(g, g.op("Mul", g.reshape(vec1, [-1, 1]), g.reshape(vec2, [1, -1])), alpha)
-    return product if beta == 0 else g.op("Add", _scaled(g, input, beta), product)
+    product = g.scaled(g.op("Mul", g.reshape(vec1, [-1, 1]), g.reshape(vec2, [1, -1])), alpha)
+    return product if beta == 0 else g.op("Add", g.scaled(input, beta), product)
 
 
 @form("det")
@@ -223,7 +216,7 @@ def _areas(g: Graph, y: Value, x: Value | None, dx: Any, axis: int) -> Value:
     after, before = _neighbours(g, y, axis)
     mean = g.op("Mul", g.op("Add", after, before), g.constant(0.5, y.dtype))
     if x is None:
-        return _scaled(g, mean, dx)
+        return g.scaled(mean, dx)
     if x.rank == 1:
         x = g.reshape(x, [-1 if d == axis else 1 for d in range(y.rank)])
     return g.op("Mul", mean, g.op("Sub", *_neighbours(g, g.cast(x, y.dtype), axis)))

@@ -41,14 +41,10 @@ def rmatmul(g: Graph, input: Value, other: Value) -> Value:
     return g.op("MatMul", other, input)
 
 
-def _scaled(g: Graph, value: Value, factor: Any) -> Value:
-    return value if factor == 1 else g.op("Mul", value, g.value(factor, value.dtype))
-
-
 @form("addmm", "addmv", "baddbmm")
 def addmm(g: Graph, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Value:
-    product = _scaled(g, g.op("MatMul", mat1, mat2), alpha)
-    return product if beta == 0 else g.op("Add", _scaled(g, input, beta), product)
+    product = g.scaled(g.op("MatMul", mat1, mat2), alpha)
+    return product if beta == 0 else g.op("Add", g.scaled(input, beta), product)
 
 
 @form("chain_matmul", "linalg.multi_dot")
