@@ -200,3 +200,25 @@ def test_numpy_arrays_given_to_kernels_are_not_kept():
     copy = kept.copy()
     program.replay([cygrad.randn(64, 64)])
     assert (kept == copy).all()
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_attention_with_a_mask(is_causal):
+    """A mask that hides a row for the first time runs as it is written, and then has a plan of its own."""
+    query, key, value = (cygrad.randn(2, 6, 4, requires_grad=True) for _ in range(3))
+    some, row = cygrad.zeros(6, 6), cygrad.zeros(6, 6)
+    some[:, 4:] = row[2] = -float("inf")
+
+    def step(mask):
+        given = {"is_causal": True} if is_causal else {"attn_mask": mask}
+        out = cygrad.nn.functional.scaled_dot_product_attention(query, key, value, **given)
+        (out * out).sum().backward()
+        found = [t.grad.clone() for t in (query, key, value)]
+        query.grad = key.grad = value.grad = None
+        return found
+
+    compiled = cygrad.compile(step)
+    for mask in (some, some, row, some, row):
+        for _ in range(4):
+            assert [bits(t) for t in compiled(mask)] == [bits(t) for t in step(mask)]
+    assert compiled._cygrad_step.replays() >= 8, compiled.explain()

@@ -19,7 +19,7 @@ SHAPES = set("base dtype flags itemsize kind nbytes ndim num shape size strides"
 # Calls whose results say nothing about values, and functions that are noted (calls.pyx)
 BLIND = set(
     "len isinstance type id tensor_of record_n record_outputs is_array is_meta is_half has_loop is_dense are_within "
-    "first_outside check_each check_bounds first_failure _are_probabilities _out_of_range".split()
+    "first_outside check_each check_bounds first_failure _are_probabilities _out_of_range _is_any".split()
 )
 METHODS = set("reshape transpose view swapaxes ravel astype copy squeeze conj to add broadcast_to delivered".split())
 NUMBERS = set("float int bool max min any all sum sorted range str repr".split())

@@ -88,7 +88,6 @@ READERS: dict[str, frozenset[str]] = {
         "nn/embeddings.py": "embedding_renorm_ embedding_bag_of_package",
         "nn/norm_scaling.py": "_leave_the_range unit",
         "nn/rectifiers.py": "_random_slopes",
-        "nn/scaled_dot_product.py": "weights_of",
         "reduction/aggregates.py": "may_be_divided logsumexp_rule",
         "reduction/scans.py": "cumprod_rule _by_logarithms",
         "reduction/searching.py": "_check_sorter",

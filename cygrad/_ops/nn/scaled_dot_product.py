@@ -13,6 +13,7 @@ from cygrad._core.graph.record import record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._kernels.device.cupy_library import is_array, module_of
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
@@ -76,7 +77,7 @@ def weights_of(query, key, mask=None, scale=None, is_causal=False):
         return softmax(matches, -1)
     hidden = (mask == -math.inf).all(-1, True)
     values = values_of(hidden)
-    if not is_array(values) and not values.any():  # checking this on a GPU would force a synchronization
+    if not is_array(values) and not _is_any(values):  # checking this on a GPU would force a synchronization
         return softmax(matches, -1)
     hidden = expand(hidden, (*matches.shape[:-1], 1))
     return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
@@ -94,7 +95,17 @@ def _scale(query, scale):
 
 def later(length, keys, like):
     """Return a boolean matrix, on the device of `like`, that is True where the key comes after the query."""
-    return tensor_of(~module_of(memory_of(like)).tri(length, keys, dtype=bool))
+    return tensor_of(_later(module_of(memory_of(like)), length, keys))
+
+
+@noted
+def _later(module, length, keys):
+    return ~module.tri(length, keys, dtype=bool)
+
+
+@noted
+def _is_any(values):
+    return bool(values.any())
 
 
 def hiding(hidden, like):

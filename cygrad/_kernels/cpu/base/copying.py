@@ -9,6 +9,7 @@ from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import convertible, is_float8, silent
 from cygrad._kernels.cpu.base.numpy_fallback import number as number_of_type
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
+from cygrad._kernels.tape.calls import noted
 from cygrad._library import later
 
 basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
@@ -182,6 +183,7 @@ def check_bits(number):
         raise OverflowError("int too big to convert" if number > 0 else "can't convert negative int to unsigned")
 
 
+@noted
 def element(number, dtype):
     """Convert a Python number to a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
 
