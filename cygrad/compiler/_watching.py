@@ -202,6 +202,8 @@ class Watch:
         reason = Reason(text, site, remedy)
         if reason not in self.reasons:
             self.reasons.append(reason)
+            if len(self.reasons) == _MOST_REASONS:  # the call will not be replayed: let it run at its own speed
+                sys.setprofile(None)
 
     def run(self, call: Callable[[], Any]) -> Any:
         """Call a function, and watch what runs."""
@@ -254,6 +256,7 @@ class Watch:
             self._kept.append(code)
 
 
+_MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"
 _ASYNCHRONOUS = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
 

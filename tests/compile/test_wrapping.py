@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import sys
 import threading
 
 import pytest
@@ -425,3 +426,14 @@ def test_the_oldest_explanations():
 
     text = str(cygrad._dynamo.explain(step)(cygrad.ones(2)))
     assert "2 calls replayed, 3 run as written" in text
+
+
+def test_a_watch_ends_when_nothing_can_be_replayed_any_more():
+    """Then the rest of the call runs at its own speed."""
+    source = "\n".join(f"    print('', end='') # {i}" for i in range(40))
+    names = {"sys": sys, "seen": []}
+    exec(f"def step(x):\n{source}\n    seen.append(sys.getprofile())\n    return x", names)
+    compiled = cygrad.compile(names["step"])
+    compiled(cygrad.ones(1))
+    assert names["seen"] == [None]
+    assert "`print` is called" in str(compiled.explain())
