@@ -16,7 +16,7 @@ from typing import Any
 
 from cygrad import is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
-from cygrad._core.replay.capture import capture
+from cygrad._core.replay.capture import capture, resting_collector
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
@@ -260,7 +260,8 @@ class Step:
         assert kind.watch is not None
         objects = Signature(args, kwargs, lambda tensor: False).objects
         try:
-            survey = Survey(self.function, objects, kind.watch, left_out)
+            with resting_collector():
+                survey = Survey(self.function, objects, kind.watch, left_out)
         except Exception as error:  # of an object that cannot be looked at
             survey = Survey(None, [], Watch(), frozenset())
             survey.reasons.append(Reason(f"its state cannot be followed: {type(error).__name__}: {error}"))
@@ -370,7 +371,8 @@ _REMEDY_STATE = "return what changes, or change it outside of the compiled funct
 
 def _reason_of(refusal: Any) -> Reason:
     text = f"`{refusal.op}` {refusal.reason}" if refusal.op else refusal.reason
-    return Reason(text, refusal.site, "return the tensor, and read it outside" if "reads" in refusal.reason else "")
+    is_value = "reads" in refusal.reason and "noted loop" not in refusal.reason and "unknown" not in refusal.reason
+    return Reason(text, refusal.site, "return the tensor, and read it outside" if is_value else "")
 
 
 def _is_final(reason: Reason) -> bool:

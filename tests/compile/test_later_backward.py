@@ -535,3 +535,21 @@ def test_calls_inside_transforms_run_as_written():
         assert [bits(t) for t in cygrad.func.jvp(call(pair.compiled), (pair.x,), (pair.x,))] == [
             bits(t) for t in tangent
         ]
+
+
+def test_gradients_that_are_views():
+    """Such as those of sums: a pass is replayed for them, too, and does not call the function once more."""
+
+    def step(x):
+        return (x.tanh() * x).exp()
+
+    compiled, weights = cygrad.compile(step), cygrad.randn(2, 5)
+    for i in range(8):
+        x = cygrad.randn(5)
+        found, expected = (x.clone().requires_grad_() for _ in range(2))
+        compiled(found).backward(weights[i % 2])
+        step(expected).backward(weights[i % 2])
+        assert bits(found.grad) == bits(expected.grad)
+    (plan,) = compiled._cygrad_step.plans.plans
+    assert plan.replays > 0
+    assert [each.why_missed() for each in plan.program.history.programs] == [None]

@@ -3,6 +3,7 @@
 import gc
 import sys
 
+cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Malloc
 from libc.stdint cimport uintptr_t
@@ -34,6 +35,8 @@ from cygrad._kernels.cpu.random.twister import take_streams
 cnp.import_array()
 
 
+@cython.final
+@cython.no_gc         # there are many for a short while: let them not wake the garbage collector
 cdef class Seen:
     """A tensor that existed before the step, and what it was like."""
 
@@ -46,6 +49,18 @@ cdef class Seen:
         self.tensor = tensor
         self.array, self.grad, self.grad_fn = tensor.array, tensor.grad_, tensor.grad_fn_
         self.counter, self.version, self.flags = tensor.counter, version_of(tensor), tensor.flags
+
+
+class resting_collector:
+    """A block in which the garbage collector does not begin by itself: of many new objects that live on it finds none to free."""
+
+    def __enter__(self):
+        self.was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *error):
+        if self.was_on:
+            gc.enable()
 
 
 def living_tensors():
@@ -124,7 +139,8 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
     now.before, now.ranges, now.lives, now.has_passed = before, ranges, found, passes_begun() != passes
     try:
-        return value, made_program(tape, now, flatten(value))
+        with resting_collector():
+            return value, made_program(tape, now, flatten(value))
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -172,7 +188,7 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
             if (<Tensor>t).grad_fn_ is not None:
                 raise Unfit("an argument has a history, which a backward pass of the step may reach")
     graph = graph_of([grad_fn_of(leaves[i]) for i in outputs], arguments, before) if outputs else None
-    program.guards = [Argument(t, now.sees_grads and not now.is_pass) for t in arguments]
+    program.guards = [Argument(t, now.sees_grads and not now.is_pass, now.is_pass) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
     program.lives, program.streams = checked_lives(now.lives, before), take_streams()
     check_streams(program.lives, program.streams)

@@ -52,6 +52,7 @@ cdef object _miss = MISS
 
 GIVEN, OUTSIDE, RESULT = "argument", "outside", "result"      # kinds of what is watched
 MOST_LAYOUTS = 8
+_PERIOD = 4093      # elements after which a gradient of our own making repeats itself: a prime, since sizes have small factors
 
 
 # ---------------------------------------------------------------------------------------- the eager graph
@@ -182,8 +183,7 @@ cdef Tensor placeholder(Tensor output, object strides, double first):
         if step < 0 or step % array.itemsize:
             raise Unfit("a gradient runs backward through memory")
         n += (length - 1) * (step // array.itemsize) if array.size else 0
-    base = np.empty(max(n, 1), array.dtype)
-    base[...] = np.sin(np.arange(len(base)) + first)
+    base = np.resize(np.sin(np.arange(min(max(n, 1), _PERIOD)) + first).astype(array.dtype), max(n, 1))
     return wrap(np.ndarray(array.shape, array.dtype, base, 0, strides))
 
 

@@ -33,6 +33,7 @@ cdef class Argument:            # what an argument must be like
     cdef Py_ssize_t high
     cdef unsigned int flags
     cdef bint is_view
+    cdef bint is_of_pass        # taken by a backward pass, which computes the same from a gradient that is a view
     cdef int before             # NONE, KEPT (some tensor) or UNSEEN
     cdef bint has_history
     cdef const char* misfit(self, object value) noexcept

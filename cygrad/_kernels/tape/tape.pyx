@@ -104,6 +104,7 @@ cdef enum:
 
 
 @cython.final
+@cython.no_gc         # there are many, and none is part of a cycle
 cdef class Block:
     """A piece of memory: an argument's, an external array's, or one that was given during the step."""
 
@@ -142,11 +143,13 @@ cdef class Block:
 
 
 @cython.final
+@cython.no_gc         # there are many, and none is part of a cycle
 cdef class Touch:
     """An address in the context of an entry."""
 
 
 @cython.final
+@cython.no_gc         # its call, if any, refers to none
 cdef class Entry:
     """A noted loop."""
 
