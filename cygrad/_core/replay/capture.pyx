@@ -52,7 +52,7 @@ cdef class Seen:
 
 
 class resting_collector:
-    """A block in which the garbage collector does not begin by itself: of many new objects that live on it finds none to free."""
+    """A block in which the garbage collector does not begin by itself: of many new objects, it finds none to free."""
 
     def __enter__(self):
         self.was_on = gc.isenabled()

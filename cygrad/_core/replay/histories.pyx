@@ -52,7 +52,7 @@ cdef object _miss = MISS
 
 GIVEN, OUTSIDE, RESULT = "argument", "outside", "result"      # kinds of what is watched
 MOST_LAYOUTS = 8
-_PERIOD = 4093      # elements after which a gradient of our own making repeats itself: a prime, since sizes have small factors
+_PERIOD = 4093      # elements after which a gradient of our own making repeats itself: a prime
 
 
 # ---------------------------------------------------------------------------------------- the eager graph
