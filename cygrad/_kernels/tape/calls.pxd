@@ -30,5 +30,4 @@ cdef class Call:                        # a call that can be repeated
     cdef Py_ssize_t n_words             # addresses: those of the inputs, and of the memory that the call gives
     cdef list fresh                     # for each of the latter: its slot, or -1: it has memory to be copied to
     cdef list slots                     # for each of the latter: the slot, if it outlives the run
-    cdef list releases                  # slots that nothing touches after this call
     cdef str run(self, object launches, char** addresses, list held)

@@ -173,8 +173,6 @@ cdef class Call:
                        made.high - made.low)
             elif addresses[made.word] != base:
                 return f"`{self.name}` returned an array in other memory"
-        for i in self.releases:
-            held[i] = None
         return None
 
     def numbers(self):
@@ -359,7 +357,7 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
     enter_leaves(found, leaves)
     tape._look_at_memory()
     entry.name, entry.function, entry.args = name, call[0], call[1]
-    entry.inputs, entry.constants, entry.results, entry.releases = given.inputs, [], [], []
+    entry.inputs, entry.constants, entry.results = given.inputs, [], []
     entry.must_run, entry.has_lists = len(leaves) == 0, given.has_lists
     for value in leaves:
         if type(value) in CONDITIONS:

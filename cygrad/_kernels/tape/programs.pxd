@@ -36,6 +36,9 @@ cdef class Launches:
     cdef list calls                     # (the step of a call, the call)
     cdef list held                      # what keeps such memory alive, by slot
     cdef dict handed                    # {slot of memory that outlives a run: the Made that a call returns there}
+    cdef list own                       # (the unit that uses it first, slot, bytes) of blocks with memory of their own
+    cdef list events                    # (unit, its call or None, what is taken before it, slots that are given back)
+    cdef bint poisons                   # whether the next run fills that with NaN
     cdef list restored                  # slots that a run changes before its last call, which may fail
     cdef readonly Py_ssize_t memory
     cdef readonly Py_ssize_t work   # bytes that one run reads and writes
@@ -52,5 +55,7 @@ cdef class Launches:
     cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1
     cdef object taken(self, int slot)
     cdef int run_range(self, Py_ssize_t first, Py_ssize_t end) except -1
+    cdef int give_own_memory(self) except -1
+    cdef int take(self, int slot, cnp.npy_intp size) except -1
     cdef int plan_calls(self) except -1
     cdef void poison(self) noexcept

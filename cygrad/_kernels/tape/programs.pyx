@@ -8,6 +8,8 @@ Note [Programs]
                 addresses in the contexts that point there.
     arena       Other blocks get places in one arena, by when they are first and last touched. With CYGRAD_TAPE_POISON=1 in
                 the environment it is filled with NaN before each run.
+    own memory  If there are calls, which give memory in each run, large blocks get theirs in each run, too, and only for as
+                long as they are used: an arena for the whole run would lie beside what calls give later.
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
@@ -29,6 +31,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
+from cygrad._kernels.platform.memory_pool cimport empty_pooled
 from cygrad._kernels.platform.thread_pool cimport share
 from cygrad._kernels.tape.calls cimport Call, Made
 from cygrad._kernels.tape.tape cimport (
@@ -101,6 +104,7 @@ cdef enum:
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
     GROUPED = 1 << 12               # items; fewer stay in the cache anyway
     PIECE = 1 << 14                 # items for a thread
+    OWN_MEMORY = 1 << 17            # bytes of a block that gets memory in each run
     LATER = 32                      # small entries that a group lets wait
 
 
@@ -331,6 +335,7 @@ cdef class Launches:
         self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
         self.units = grouped(self.entries)
         self.count = len(self.units)
+        self.give_own_memory()
         self.memory = place(self.units)
         self.work = sum([each.bytes_read + each.bytes_written for each in self.entries])
         size = sum([aligned(len((<Entry>each).context)) for each in self.entries])
@@ -371,8 +376,36 @@ cdef class Launches:
         self.plan_calls()
         return 0
 
+    cdef int give_own_memory(self) except -1:
+        """Number large blocks that live only within a run, if there are calls; see Note [Programs]."""
+        cdef Touch touch
+        cdef Block block
+        cdef Py_ssize_t i
+        self.own = []
+        if not any([(<Entry>each).call is not None for each in self.entries]):
+            return 0
+        for i, unit in enumerate(self.units):
+            for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
+                for touch in (<Entry>entry).touches:
+                    block = touch.block
+                    if (block is not None and block.slot < 0 and block.register < 0 and block.kind == INNER_BLOCK
+                            and block.high - block.low >= OWN_MEMORY):
+                        block.slot = self.slots
+                        self.own.append((i, block.slot, block.high - block.low))
+                        self.slots += 1
+        return 0
+
+    cdef int take(self, int slot, cnp.npy_intp size) except -1:
+        """Get the memory of a large block for this run."""
+        cdef cnp.ndarray memory = empty_pooled(cnp.PyArray_DescrFromType(cnp.NPY_UINT8), 1, &size, NULL, <size_t>size)
+        self.held[slot] = memory
+        if POISONS or self.poisons:
+            memset(cnp.PyArray_DATA(memory), 0xFF, size)
+        self.set_base(slot, cnp.PyArray_BYTES(memory))
+        return 0
+
     cdef int plan_calls(self) except -1:
-        """List the calls, what is not needed after each, and what has to be restored if one fails."""
+        """List the calls, when memory is taken and given back, and what has to be restored if a call fails."""
         cdef Py_ssize_t i, n
         cdef Touch touch
         cdef Block block
@@ -394,11 +427,13 @@ cdef class Launches:
                     if block is not None and block.kind == EXTERNAL_BLOCK and i <= n and touch.mode & (WRITES | SCATTERS):
                         changed.add((block.slot, block.high - block.low))
         self.restored = sorted(changed)
+        takes, drops, calls = {}, {}, dict(self.calls)
+        for i, slot, size in self.own:
+            takes.setdefault(i, []).append((slot, size))
         for slot, i in last.items():
-            for at, call in self.calls:
-                if at > i:                              # the first call after its last use; else the end of the run
-                    (<Call>call).releases.append(slot)
-                    break
+            drops.setdefault(i + 1, []).append(slot)
+        self.events = [(i, calls.get(i), takes.get(i, ()), drops.get(i, ()))
+                       for i in sorted(calls.keys() | takes.keys() | drops.keys()) if i < self.count]
         return 0
 
     cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL:
@@ -528,18 +563,23 @@ cdef class Launches:
                     self.held[<int>slot] = None
             for i in range(self.first_given, self.slots):
                 self.held[i] = None
+            self.poisons = False
         return failure
 
     cdef str run_with_calls(self):
         cdef Py_ssize_t at = self.checked, i
-        cdef Call call
-        for i in range(len(self.calls)):
-            step, call = self.calls[i]
-            self.run_range(at, step)
-            failure = call.run(self, <char**>(<Step*>self.steps)[<Py_ssize_t>step].context, self.held)
-            if failure is not None:
-                return failure
-            at = <Py_ssize_t>step + 1
+        for i, call, takes, drops in self.events:
+            self.run_range(at, i)
+            at = i
+            for slot in drops:
+                self.held[<int>slot] = None
+            for slot, size in takes:
+                self.take(slot, size)
+            if call is not None:
+                failure = (<Call>call).run(self, <char**>(<Step*>self.steps)[i].context, self.held)
+                if failure is not None:
+                    return failure
+                at = i + 1
         self.run_range(at, self.count)
         return None
 
@@ -556,7 +596,8 @@ cdef class Launches:
         return 0
 
     cdef void poison(self) noexcept:
-        """Fill the arena with NaN."""
+        """Fill the arena with NaN, and what the next run gets besides."""
+        self.poisons = True
         memset(self.arena, 0xFF, self.memory)
 
 

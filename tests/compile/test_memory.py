@@ -1,0 +1,45 @@
+"""The memory that a replay takes, with what its program keeps, beside that of an eager step."""
+
+import gc
+
+import pytest
+
+import cygrad
+from cygrad import nn
+
+
+def peak(step, calls):
+    """The bytes that the last of some calls takes at most, beyond what is there before it."""
+    for _ in range(calls):
+        step()
+    gc.collect()
+    before = cygrad.memory_stats()["allocated_bytes.all.current"]
+    cygrad.reset_peak_memory_stats()
+    step()
+    return cygrad.memory_stats()["allocated_bytes.all.peak"] - before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_blocks_live_only_between_the_calls_that_need_them(request):
+    """Kernels that are called as a whole give memory in each run, beside which other blocks must not lie all the time."""
+    request.addfinalizer(lambda threads=cygrad.get_num_threads(): cygrad.set_num_threads(threads))
+    cygrad.set_num_threads(1)
+    net = nn.Sequential(
+        *(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(400, 10)),
+    )
+    optimizer = cygrad.optim.SGD(net.parameters(), lr=0.01)
+    x, y = cygrad.randn(64, 1, 28, 28), cygrad.arange(64) % 10
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    compiled = cygrad.compile(step)
+    eager, replayed = peak(step, 3), peak(compiled, 8)
+    (plan,) = compiled._cygrad_step.plans.plans
+    assert plan.replays > 0
+    assert replayed + plan.program.memory < 1.2 * eager
