@@ -21,8 +21,9 @@ def peak(step, calls):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_blocks_live_only_between_the_calls_that_need_them(request):
-    """Kernels that are called as a whole give memory in each run, beside which other blocks must not lie all the time."""
-    request.addfinalizer(lambda threads=cygrad.get_num_threads(): cygrad.set_num_threads(threads))
+    """Kernels that are called as a whole give memory in each run, beside which other blocks must not lie for long."""
+    before = cygrad.get_num_threads()
+    request.addfinalizer(lambda: cygrad.set_num_threads(before))
     cygrad.set_num_threads(1)
     net = nn.Sequential(
         *(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),

@@ -82,6 +82,22 @@ def test_trials_do_the_same_in_either_way(clock):
         assert state._version == twin._version
 
 
+@pytest.mark.parametrize(("replay", "is_slower"), [(140, False), (160, True)])
+def test_results_with_a_history(clock, replay, is_slower):
+    clock(replay, 100)
+    compiled = cygrad.compile(lambda x: x * 2)
+    weight = cygrad.randn(3)
+    for _ in range(CALLS):
+        x = cygrad.randn(3, requires_grad=True)
+        out = compiled(x)
+        out.backward(weight)
+        assert bits(out) == bits(x * 2)
+        assert bits(x.grad) == bits(weight * 2)
+    (plan,) = compiled._cygrad_step.plans.plans
+    assert plan.is_slower == is_slower
+    assert (compiled(x).grad_fn.name() == "CompiledFunctionBackward") != is_slower
+
+
 def test_error_in_a_call_as_written_ends_it(clock):
     clock(1000, 10)
     compiled = cygrad.compile(lambda x: x + 1)
