@@ -2,10 +2,11 @@
 
 Note [Trials]
 -------------
-A replay spends some tenths of a microsecond on comparing and on making tensors. One or two ops on few elements take less as
-they are written. So when such a plan has been replayed a while, some calls are done in either way and timed; both leave the
-same behind. If replays are slower, the plan stays, and only tells that its calls are to run as they are written. Where results
-have a history, they must be slower by half, since their backward pass, which is not timed, is faster.
+A replay spends some tenths of a microsecond on comparing and on making tensors. One or two ops on few elements take less
+as they are written. So when such a plan has been replayed a while, some calls are done in either way and timed; both
+leave the same behind. If replays are slower, the plan stays, and only tells that its calls are to run as they are
+written. Where results have a history, they must be slower by half, since their backward pass, which is not timed, is
+faster.
 """
 
 from time import perf_counter_ns
