@@ -69,11 +69,17 @@ class _Quantized(Module):
 
 def _layers(names, module):
     return {
-        name: type(
-            name, (_Quantized,), {"__module__": module, "__doc__": f"`nn.{name}` on quantized tensors: cannot be made."}
-        )
-        for name in names.split()
+        name: type(name, (_Quantized,), {"__module__": module, "__doc__": _doc(name, module)}) for name in names.split()
     }
+
+
+def _doc(name, module):
+    return (
+        f"`nn.{name}` on quantized tensors: cannot be made. Programs ask whether a layer is one.\n\n"
+        f">>> import cygrad\n>>> isinstance(cygrad.nn.Identity(), {module}.{name})\nFalse\n"
+        f">>> {module}.{name}()\nTraceback (most recent call last):\n    ...\n"
+        f"RuntimeError: {module}.{name}: cygrad has no quantized tensors..."
+    )
 
 
 _STATIC = "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d BatchNorm2d BatchNorm3d Embedding"

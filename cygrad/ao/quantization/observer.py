@@ -84,8 +84,15 @@ _KINDS = (
     "MovingAveragePerChannelMinMaxObserver NoopObserver PerChannelMinMaxObserver PlaceholderObserver RecordingObserver "
     "ReuseInputObserver UniformQuantizationObserverBase"
 )
+_DOC = """Gathers statistics: cannot be made, since there are no quantized tensors. Programs can name it.
+
+>>> import cygrad
+>>> {0}()
+Traceback (most recent call last):
+    ...
+RuntimeError: {0}: cygrad has no quantized tensors..."""
 _OBSERVERS = {
-    name: type(name, (_Observer,), {"__module__": __name__, "__doc__": "Gathers statistics: cannot be made."})
+    name: type(name, (_Observer,), {"__module__": __name__, "__doc__": _DOC.format(f"{__name__}.{name}")})
     for name in _KINDS.split()
 }
 globals().update(_OBSERVERS)
