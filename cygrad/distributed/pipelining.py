@@ -15,23 +15,47 @@ __all__ = [
 
 
 class SplitPoint(Enum):
-    """Whether a model is cut before or after a module."""
+    """Whether a model is cut before or after a module.
+
+    >>> from cygrad.distributed.pipelining import SplitPoint
+    >>> [point.name for point in SplitPoint]
+    ['BEGINNING', 'END']
+    """
 
     BEGINNING = 1
     END = 2
 
 
 def pipe_split():
-    """Mark where a model is cut into stages. Has no effect when it is called."""
+    """Mark where a model is cut into stages. Has no effect when it is called.
+
+    >>> from cygrad.distributed.pipelining import pipe_split
+    >>> pipe_split()
+    """
 
 
 def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None):
-    """Cut a model into stages automatically. Raises RuntimeError: that is for several processes."""
+    """Cut a model into stages automatically. Raises RuntimeError: that is for several processes.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import pipeline
+    >>> pipeline(cygrad.nn.Linear(2, 1), mb_args=(cygrad.ones(3, 2),))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: pipeline(), which cuts a model into stages: this works in one process for now...
+    """
     raise one_process("pipeline(), which cuts a model into stages")
 
 
 class PipelineStage:
-    """A part of a model, the stage `stage_index` of `num_stages`."""
+    """A part of a model, the stage `stage_index` of `num_stages`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleGPipe
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), stage_index=0, num_stages=1, device=cygrad.device("cpu"))
+    >>> ScheduleGPipe(stage, n_microbatches=2).step(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
     def __init__(
         self, submodule, stage_index, num_stages, device, input_args=None, output_args=None, group=None, dw_builder=None
@@ -105,7 +129,16 @@ class ScheduleGPipe:
 
 
 class Schedule1F1B(ScheduleGPipe):
-    """Goes back with each part of a batch as soon as it is through; with one stage `ScheduleGPipe` does too."""
+    """Goes back with each part of a batch as soon as it is through; with one stage `ScheduleGPipe` does too.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, Schedule1F1B
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, cygrad.device("cpu"))
+    >>> schedule = Schedule1F1B(stage, n_microbatches=2, loss_fn=cygrad.nn.functional.mse_loss)
+    >>> losses = []
+    >>> schedule.step(cygrad.ones(4, 2), target=cygrad.zeros(4, 1), losses=losses).shape, len(losses)
+    (torch.Size([4, 1]), 2)
+    """
 
 
 class _ScheduleOfSeveral(ScheduleGPipe):

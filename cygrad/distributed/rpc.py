@@ -13,14 +13,24 @@ __all__ = [
 
 
 class BackendType(Enum):
-    """How remote calls travel."""
+    """How remote calls travel.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.BackendType.TENSORPIPE.name
+    'TENSORPIPE'
+    """
 
     TENSORPIPE = "TENSORPIPE"
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """The name and rank of a process."""
+    """The name and rank of a process.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.WorkerInfo("worker1", 1).name
+    'worker1'
+    """
 
     name: str
     id: int
@@ -28,7 +38,14 @@ class WorkerInfo:
 
 @dataclass
 class TensorPipeRpcBackendOptions:
-    """The options of `init_rpc`."""
+    """The options of `init_rpc`.
+
+    >>> from cygrad.distributed import rpc
+    >>> options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=30)
+    >>> options.set_device_map("worker1", {0: 1})
+    >>> options.rpc_timeout, options.device_maps
+    (30, {'worker1': {0: 1}})
+    """
 
     num_worker_threads: int = 16
     rpc_timeout: float = 60.0
@@ -44,12 +61,24 @@ class TensorPipeRpcBackendOptions:
 
 
 def is_available():
-    """Whether functions can be called in other processes: False."""
+    """Whether functions can be called in other processes: False.
+
+    >>> import cygrad
+    >>> cygrad.distributed.rpc.is_available()
+    False
+    """
     return False
 
 
 class RRef:
-    """A value in another process. Raises RuntimeError on construction."""
+    """A value in another process. Raises RuntimeError on construction.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.RRef(3)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: RRef, a value in another process: this works in one process for now...
+    """
 
     def __init__(self, value, type_hint=None):
         raise one_process("RRef, a value in another process")

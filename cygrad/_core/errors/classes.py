@@ -11,7 +11,13 @@ from cygrad._core.errors.sites import line_of
 
 
 class Site(NamedTuple):
-    """A line of the user's code."""
+    """A line of the user's code.
+
+    >>> import cygrad
+    >>> site = cygrad.errors.Site("train.py", 12, "step")
+    >>> str(site), site.function
+    ('train.py:12', 'step')
+    """
 
     file: str
     line: int | None
@@ -123,7 +129,14 @@ class GraphBreak(AutogradError):
     reasons: list[str]
 
     def note(self, reasons):
-        """Keep the reasons, and the lines that they name."""
+        """Keep the reasons, and the lines that they name.
+
+        >>> import cygrad
+        >>> error = cygrad.errors.GraphBreak("no plan")
+        >>> error.note([])
+        >>> error.reasons
+        []
+        """
         self.reasons = [reason.text for reason in reasons]
         for i, reason in enumerate(reasons, 1):
             if reason.site is not None:
