@@ -47,8 +47,8 @@ def _refusal(module, name, kind, text):
     def refuse(*args, **named):
         raise kind(f"{text}\n  cygrad computes on CPUs and on NVIDIA's GPUs: ask is_available() first")
 
-    doc = f"Raise {kind.__name__}: there is no such device.{_example(module, name)}{_traceback(kind, text.rstrip('.'))}..."
-    return _named(refuse, module, name, doc)
+    shown = _example(module, name) + _traceback(kind, text.rstrip("."))
+    return _named(refuse, module, name, f"Raise {kind.__name__}: there is no such device.{shown}...")
 
 
 def _example(module, name):
@@ -78,7 +78,6 @@ def device_context(module, kind, text):
     """Return the class of contexts that make a device current; entering one raises, for lack of the device."""
 
     class device:
-
         def __init__(self, device):
             self.idx, self.prev_idx = device, -1
 

@@ -67,7 +67,15 @@ class PipelineStage:
 
 
 def build_stage(stage_module, stage_index, pipe_info, device, group=None):
-    """Return the `PipelineStage` of a module."""
+    """Return the `PipelineStage` of a module.
+
+    >>> import cygrad
+    >>> from types import SimpleNamespace
+    >>> from cygrad.distributed.pipelining import build_stage
+    >>> stage = build_stage(cygrad.nn.Linear(2, 1), 0, SimpleNamespace(num_stages=1), cygrad.device("cpu"))
+    >>> stage.is_first, stage.is_last
+    (True, True)
+    """
     return PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)
 
 
@@ -81,6 +89,8 @@ class ScheduleGPipe:
     >>> losses = []
     >>> schedule.step(cygrad.ones(4, 2), target=cygrad.zeros(4, 1), losses=losses).shape, len(losses)
     (torch.Size([4, 1]), 2)
+    >>> schedule.eval(cygrad.ones(4, 2)).requires_grad
+    False
     """
 
     def __init__(
@@ -151,19 +161,47 @@ class _ScheduleOfSeveral(ScheduleGPipe):
 
 
 class ScheduleInterleaved1F1B(_ScheduleOfSeveral):
-    """`Schedule1F1B` for several stages in each process."""
+    """`Schedule1F1B` for several stages in each process.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleInterleaved1F1B([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleLoopedBFS(_ScheduleOfSeveral):
-    """`ScheduleGPipe` for several stages in each process."""
+    """`ScheduleGPipe` for several stages in each process.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleLoopedBFS
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleLoopedBFS([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleInterleavedZeroBubble(_ScheduleOfSeveral):
-    """`ScheduleInterleaved1F1B` that computes gradients of weights later."""
+    """`ScheduleInterleaved1F1B` that computes gradients of weights later.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleInterleavedZeroBubble([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleZBVZeroBubble(_ScheduleOfSeveral):
-    """A schedule for two stages in each process that computes gradients of weights later."""
+    """A schedule for two stages in each process that computes gradients of weights later.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleZBVZeroBubble
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleZBVZeroBubble([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 also_named(__name__, schedules=sys.modules[__name__], stage=sys.modules[__name__], microbatch=sys.modules[__name__])

@@ -84,18 +84,23 @@ class RRef:
         raise one_process("RRef, a value in another process")
 
 
-def _unavailable(name, text):
+def _unavailable(name, arguments, text):
     def function(*args, **kwargs):
         raise one_process(f"rpc.{name}, which calls other processes")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{text}. Raises RuntimeError: ask `rpc.is_available()` first."
+    function.__doc__ = (
+        f"{text}. Raises RuntimeError: ask `rpc.is_available()` first.\n\n>>> from cygrad.distributed import rpc\n"
+        f">>> rpc.{name}({arguments})\nTraceback (most recent call last):\n    ...\n"
+        f"RuntimeError: rpc.{name}, which calls other processes: this works in one process for now..."
+    )
     return function
 
 
-init_rpc = _unavailable("init_rpc", "Join the processes that call each other")
-shutdown = _unavailable("shutdown", "Leave the processes that call each other")
-get_worker_info = _unavailable("get_worker_info", "Return the `WorkerInfo` of a process")
-rpc_sync = _unavailable("rpc_sync", "Call a function in another process and wait for its result")
-rpc_async = _unavailable("rpc_async", "Call a function in another process; returns a future")
-remote = _unavailable("remote", "Call a function in another process; returns an `RRef` to its result")
+init_rpc = _unavailable("init_rpc", '"worker0", rank=0, world_size=2', "Join the processes that call each other")
+shutdown = _unavailable("shutdown", "", "Leave the processes that call each other")
+get_worker_info = _unavailable("get_worker_info", '"worker0"', "Return the `WorkerInfo` of a process")
+_CALL = '"worker1", max, (1, 2)'
+rpc_sync = _unavailable("rpc_sync", _CALL, "Call a function in another process and wait for its result")
+rpc_async = _unavailable("rpc_async", _CALL, "Call a function in another process; returns a future")
+remote = _unavailable("remote", _CALL, "Call a function in another process; returns an `RRef` to its result")

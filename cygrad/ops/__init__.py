@@ -202,7 +202,14 @@ missed_libraries: list[str] = []  # the paths of those that programs tried to lo
 
 
 def load_library(path: str) -> None:
-    """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself."""
+    """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself.
+
+    >>> import cygrad
+    >>> cygrad.ops.load_library("libmylib.so")
+    Traceback (most recent call last):
+        ...
+    OSError: Could not load this library: libmylib.so...
+    """
     missed_libraries.append(path)
     raise OSError(f"Could not load this library: {path}\n  it needs the C++ library of PyTorch, which is not here")
 

@@ -18,6 +18,17 @@ class FloatFunctional(Module):
     >>> import cygrad
     >>> cygrad.ao.nn.quantized.FloatFunctional().add_relu(cygrad.ones(2), -3.0)
     tensor([0., 0.])
+    >>> functional, x = cygrad.ao.nn.quantized.FloatFunctional(), cygrad.ones(2, 2)
+    >>> functional.add(x, x)[0], functional.add_scalar(x, 2)[0]
+    (tensor([2., 2.]), tensor([3., 3.]))
+    >>> functional.mul(x, x)[0], functional.mul_scalar(x, 2)[0]
+    (tensor([1., 1.]), tensor([2., 2.]))
+    >>> functional.cat([x, x]).shape, functional.matmul(x, x)[0]
+    (torch.Size([4, 2]), tensor([2., 2.]))
+    >>> functional.forward(x)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: FloatFunctional is not intended to use the 'forward'. Please use the underlying operation
     """
 
     def __init__(self):

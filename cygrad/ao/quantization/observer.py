@@ -37,6 +37,24 @@ class ObserverBase(ABC, Module):
     """Base class of modules that gather statistics of the tensors that they are called with.
 
     A class defines `forward(x)`, and `calculate_qparams()`, which returns what it makes of the statistics.
+
+    >>> import cygrad
+    >>> from cygrad.ao.quantization import ObserverBase
+    >>> class Largest(ObserverBase):
+    ...     largest = 0.0
+    ...     def forward(self, x):
+    ...         self.largest = max(self.largest, x.abs().max().item())
+    ...         return x
+    ...     def calculate_qparams(self):
+    ...         return self.largest / 128, 0
+    >>> observer = Largest(dtype=cygrad.int8)
+    >>> x = observer(cygrad.tensor([-2.0, 1.0]))
+    >>> observer.calculate_qparams()
+    (0.015625, 0)
+    >>> Largest.with_args(dtype=cygrad.int8)().dtype
+    torch.int8
+    >>> Largest.with_callable_args(dtype=lambda: cygrad.int8)().dtype
+    torch.int8
     """
 
     def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:

@@ -134,7 +134,7 @@ class ProcessGroup:
     tensor([1., 2.])
     >>> group.monitored_barrier()
     >>> if group.size() > 1:
-    ...     work = group.send([x], 1) if group.rank() == 0 else group.recv([found], 0)  # or group.recv_anysource([found])
+    ...     work = group.send([x], 1) if group.rank() == 0 else group.recv([found], 0)  # or recv_anysource([found])
     ...     work.wait()
     >>> dist.destroy_process_group()
     """

@@ -65,7 +65,8 @@ class SavePlanner:
     >>> import cygrad.distributed.checkpoint as dcp
     >>> class WithoutHeads(dcp.DefaultSavePlanner):
     ...     def pieces(self, state_dict):
-    ...         return {name: piece for name, piece in super().pieces(state_dict).items() if not name.startswith("head")}
+    ...         pieces = super().pieces(state_dict)
+    ...         return {name: pieces[name] for name in pieces if not name.startswith("head")}
     >>> sorted(WithoutHeads().pieces({"body": {"w": cygrad.ones(2)}, "head": {"w": cygrad.ones(2)}}))
     ['body.w']
     """

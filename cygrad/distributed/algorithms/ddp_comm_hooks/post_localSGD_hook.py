@@ -11,12 +11,12 @@ class PostLocalSGDState:
     iterations, and then over `subgroup`, if `post_local_gradient_allreduce`.
 
     >>> import cygrad
-    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
-    >>> state = PostLocalSGDState(dist.group.WORLD, dist.new_group([0]), start_localSGD_iter=100)
-    >>> model.register_comm_hook(state, post_localSGD_hook)  # which calls state.maybe_increase_iter(bucket)
+    >>> state = local.PostLocalSGDState(dist.group.WORLD, dist.new_group([0]), start_localSGD_iter=100)
+    >>> model.register_comm_hook(state, local.post_localSGD_hook)  # which calls state.maybe_increase_iter(bucket)
     >>> model(cygrad.ones(3, 2)).sum().backward()
     >>> state.iter
     1
@@ -39,12 +39,12 @@ def post_localSGD_hook(state, bucket):
     """Average the gradients over the group of `state` that its iteration asks for.
 
     >>> import cygrad
-    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
-    >>> state = PostLocalSGDState(dist.group.WORLD, dist.new_group([0]), start_localSGD_iter=1)
-    >>> model.register_comm_hook(state, post_localSGD_hook)
+    >>> state = local.PostLocalSGDState(dist.group.WORLD, dist.new_group([0]), start_localSGD_iter=1)
+    >>> model.register_comm_hook(state, local.post_localSGD_hook)
     >>> model(cygrad.ones(3, 2)).sum().backward()
     >>> dist.destroy_process_group()
     """
