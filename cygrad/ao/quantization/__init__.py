@@ -133,20 +133,20 @@ class FakeQuantizeBase(ABC, Module):
 
 def _quantizes(name):
     def quantizer(*args, **kwargs):
-        """Raises RuntimeError: there are no quantized tensors.
-
-        >>> import cygrad
-        >>> cygrad.ao.quantization.convert(cygrad.nn.Linear(2, 1))
-        Traceback (most recent call last):
-            ...
-        RuntimeError: torch.ao.quantization.convert: cygrad has no quantized tensors...
-        """
         raise RuntimeError(
             f"torch.ao.quantization.{name}: cygrad has no quantized tensors\n"
             "  call model.half() or model.bfloat16() for weights of half the size"
         )
 
     quantizer.__name__ = quantizer.__qualname__ = name
+    quantizer.__doc__ = f"""Raises RuntimeError: there are no quantized tensors.
+
+    >>> import cygrad
+    >>> cygrad.ao.quantization.{name}(cygrad.nn.Linear(2, 1))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.ao.quantization.{name}: cygrad has no quantized tensors...
+    """
     return quantizer
 
 
