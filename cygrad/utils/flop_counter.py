@@ -219,6 +219,8 @@ class FlopCounterMode:
     - aten.addmm      60     33.33%
     >>> counter.get_total_flops()
     180
+    >>> counter.get_flop_counts()["Global"], counter.get_table().splitlines()[0]
+    ({<OpOverloadPacket(op='aten.addmm')>: 180}, 'Module          FLOP    % Total')
     """
 
     def __init__(
