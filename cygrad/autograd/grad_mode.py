@@ -140,7 +140,14 @@ class set_grad_enabled(_Mode):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self) -> set_grad_enabled:
-        """Return a fresh instance; creating it switches grad mode immediately."""
+        """Return a fresh instance; creating it switches grad mode immediately.
+
+        >>> import cygrad
+        >>> mode = cygrad.set_grad_enabled(True)
+        >>> with mode.clone():
+        ...     cygrad.is_grad_enabled()
+        True
+        """
         return set_grad_enabled(self.mode)
 
 
@@ -169,7 +176,14 @@ class inference_mode(_Mode):
         return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
 
     def clone(self) -> inference_mode:
-        """Return a fresh instance."""
+        """Return a fresh instance.
+
+        >>> import cygrad
+        >>> mode = cygrad.inference_mode().clone()
+        >>> with mode:
+        ...     cygrad.ones(2).is_inference()
+        True
+        """
         return inference_mode(self.mode)
 
 

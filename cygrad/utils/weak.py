@@ -132,14 +132,33 @@ class WeakIdKeyDictionary(MutableMapping):
 
 
 class WeakTensorKeyDictionary(WeakIdKeyDictionary):
-    """A `WeakIdKeyDictionary` for tensors."""
+    """A `WeakIdKeyDictionary` for tensors.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import WeakTensorKeyDictionary
+    >>> x, notes = cygrad.ones(2), WeakTensorKeyDictionary()
+    >>> notes[x] = "weights"
+    >>> notes[x], cygrad.ones(2) in notes
+    ('weights', False)
+    """
 
     def __init__(self, dict: Any = None, ref_type: type = WeakIdRef) -> None:
         super().__init__(dict, ref_type)
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; calling it returns the tensor, or None once that is gone."""
+    """A weak reference to a tensor; calling it returns the tensor, or None once that is gone.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import TensorWeakRef
+    >>> x = cygrad.ones(2)
+    >>> reference = TensorWeakRef(x)
+    >>> reference() is x
+    True
+    >>> del x
+    >>> print(reference())
+    None
+    """
 
     ref: WeakIdRef
 

@@ -64,21 +64,12 @@ def _options(kind):
     )
 
 
-_EXAMPLE_ON_GPU = """
-
->>> import cygrad
->>> x = cygrad.tensor([1, 0]).to(cygrad.{1})
->>> isinstance(x, cygrad.cuda.{0}), isinstance(x, cygrad.{0})
-(False, True)"""
-
-
 def _type_of(kind, on_gpu=False):
     """Return the legacy type of a dtype, for tensors on the CPU or on a GPU."""
     name = f"{kind.type_name}Tensor"
     doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialized, `{name}([1, 2])` from data. Prefer `tensor`."
     what = {"dtype": kind, "is_cuda": on_gpu, "is_sparse": False, "__doc__": doc}
     if on_gpu:
-        what["__doc__"] = f"{doc} Raises TypeError without a GPU.{_EXAMPLE_ON_GPU.format(name, repr(kind)[6:])}"
         return _gpu_tensortype(name, (), {"__module__": "cygrad.cuda", **what})
     return tensortype(name, (), {"__module__": "cygrad", **what})
 

@@ -133,8 +133,10 @@ class ProcessGroup:
     >>> found
     tensor([1., 2.])
     >>> group.monitored_barrier()
-    >>> if group.size() > 1:
-    ...     work = group.send([x], 1) if group.rank() == 0 else group.recv([found], 0)  # or recv_anysource([found])
+    >>> if group.size() == 2:
+    ...     work = group.send([x], 1) if group.rank() == 0 else group.recv([found], 0)
+    ...     work.wait()
+    ...     work = group.send([x], 0) if group.rank() == 1 else group.recv_anysource([found])
     ...     work.wait()
     >>> dist.destroy_process_group()
     """

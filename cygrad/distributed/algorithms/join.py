@@ -137,6 +137,16 @@ class Join:
 
         Returns the number of processes that have, or None outside of a `Join` context, and for all but its first
         object.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.algorithms import Join
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+        >>> with Join([model]):
+        ...     print(Join.notify_join_context(model))  # how many processes have a batch
+        1
+        >>> dist.destroy_process_group()
         """
         config = joinable._join_config
         if not config.enable or not config.is_first_joinable:
