@@ -99,9 +99,10 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce a list of tensors over all processes, in place. Deprecated, as in PyTorch.
 
-    >>> import cygrad
+    Raises ValueError if the tensors differ in dtype.
+
     >>> import warnings
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x, y = cygrad.ones(2), cygrad.ones(1)
     >>> with warnings.catch_warnings():
@@ -122,8 +123,10 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """Reduce `tensor` over all processes, into that of process `dst`.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `dst` is a rank among all processes, `group_dst` one in the group: raises ValueError unless one of them is given. The
+    tensors have one shape and dtype in all processes.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> dist.reduce(x, dst=0, op=dist.ReduceOp.MAX)
@@ -139,8 +142,10 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """Send the `tensor` of process `src` to all, which receive it in theirs.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `src` is a rank among all processes, `group_src` one in the group: raises ValueError unless one of them is given. The
+    tensors have one shape and dtype in all processes.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.tensor([1.0, 2.0]) if dist.get_rank() == 0 else cygrad.empty(2)
     >>> dist.broadcast(x, src=0)
@@ -159,8 +164,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     """Gather the `tensor` of each process into `tensor_list`, in all processes.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    The list has a tensor for each process, all of the shape and dtype of `tensor`; otherwise RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())]
@@ -179,9 +185,8 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
     """Gather several tensors of each process into as many lists. Deprecated, as in PyTorch.
 
-    >>> import cygrad
     >>> import warnings
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = [[cygrad.empty(2)], [cygrad.empty(1)]]  # a list with a tensor of each process, for each tensor
     >>> with warnings.catch_warnings():
@@ -205,8 +210,9 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     """Gather the `input_tensor` of each process into one tensor, in which they follow each other.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `output_tensor` has the dtype of the input, and as many elements for each process; otherwise ValueError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> found = cygrad.empty(2 * dist.get_world_size())
@@ -227,8 +233,7 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
     """`all_gather_single` by its older name.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = cygrad.empty(2 * dist.get_world_size())
     >>> dist.all_gather_into_tensor(found, cygrad.tensor([1.0, 2.0]))
@@ -245,8 +250,9 @@ _all_gather_base = all_gather_into_tensor
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """Gather the `tensor` of each process into the `gather_list` of process `dst` (0 by default).
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `gather_list` has, in process `dst` alone, a tensor like `tensor` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())] if dist.get_rank() == 0 else None
     >>> dist.gather(cygrad.tensor([1.0, 2.0]), found, dst=0)
@@ -268,8 +274,9 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """Send each process its tensor of the `scatter_list` of process `src` (0 by default), into `tensor`.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `scatter_list` has, in process `src` alone, a tensor like `tensor` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x, rank, size = cygrad.empty(2), dist.get_rank(), dist.get_world_size()
     >>> dist.scatter(x, [cygrad.full((2,), float(i)) for i in range(size)] if rank == 0 else None, src=0)
@@ -298,8 +305,9 @@ def _check_list_is_at_root(name, kind, value, is_root):
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce lists over all processes, and leave in `output` the result for this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `input_list` has a tensor like `output` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.empty(2)
     >>> dist.reduce_scatter(x, [cygrad.ones(2) for _ in range(dist.get_world_size())])
@@ -317,8 +325,9 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduce `input` over all processes, and leave in `output` the part of this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    `input` has the dtype of `output`, and as many elements for each process; otherwise ValueError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.empty(2)
     >>> dist.reduce_scatter_single(x, cygrad.ones(2 * dist.get_world_size()))
@@ -338,8 +347,7 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """`reduce_scatter_single` by its older name.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.empty(2)
     >>> dist.reduce_scatter_tensor(x, cygrad.ones(2 * dist.get_world_size()))
@@ -356,8 +364,10 @@ _reduce_scatter_base = reduce_scatter_tensor
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """Send the i-th tensor of each process to process i, which has one from each then.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    Both lists have a tensor for each process, or else RuntimeError is raised.
+    What arrives has the shape of what was sent.
+
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())]
     >>> dist.all_to_all(found, [cygrad.full((2,), float(rank)) for rank in range(dist.get_world_size())])
@@ -375,10 +385,12 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Send the i-th part of `input` to process i, and collect in `output` the parts from all.
 
+    Parts are along the first dimension: equal ones, or as long as the split sizes say, which have a
+    number for each process.
+
     Parts are equal, or have the given sizes along the first dimension.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = cygrad.empty(2)
     >>> dist.all_to_all_single(found, cygrad.tensor([1.0, 2.0]), [2], [2])
@@ -397,6 +409,8 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     """Wait until all processes are here.
+
+    With `async_op` it returns a `Work`, whose `wait()` returns once all are here.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -437,8 +451,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 
     Raises ValueError if `dst` is this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> if dist.get_world_size() > 1 and dist.get_rank() == 0:
     ...     dist.isend(cygrad.tensor([1.0, 2.0]), dst=1).wait()
@@ -458,8 +471,7 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
 
     Raises ValueError if `src` is this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> if dist.get_world_size() > 1 and dist.get_rank() == 1:
     ...     x = cygrad.empty(2)
@@ -484,8 +496,7 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
     Raises ValueError if `dst` is this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> if dist.get_world_size() > 1 and dist.get_rank() == 0:
     ...     dist.send(cygrad.tensor([1.0, 2.0]), dst=1)
@@ -504,8 +515,7 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
     Raises ValueError if `src` is this process.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> if dist.get_world_size() > 1 and dist.get_rank() == 1:
     ...     x = cygrad.empty(2)
@@ -534,8 +544,7 @@ def _partner(group, rank, group_rank, kind):
 class P2POp:
     """A call of `isend` or `irecv` for `batch_isend_irecv`.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> dist.P2POp(dist.all_reduce, cygrad.ones(2), 0)
     Traceback (most recent call last):
@@ -570,8 +579,7 @@ def batch_isend_irecv(p2p_op_list):
 
     Each process may send to the next and receive from the last:
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> rank, size = dist.get_rank(), dist.get_world_size()
     >>> found = cygrad.empty(2)

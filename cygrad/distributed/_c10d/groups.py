@@ -480,6 +480,8 @@ def _get_group(group):
 def get_rank(group=None):
     """This process's rank in a group, by default in that of all; -1 if it is not in it.
 
+    Raises ValueError before `init_process_group`.
+
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> dist.get_rank()
@@ -496,6 +498,8 @@ def get_rank(group=None):
 
 def get_world_size(group=None):
     """The number of processes in a group, by default in that of all; -1 if this process is not in it.
+
+    Raises ValueError before `init_process_group`.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)

@@ -38,6 +38,8 @@ def all_gather_object(object_list, obj, group=None):
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
     """Gather the object of each process into `object_gather_list` of process `dst` (0 by default).
 
+    Objects travel as pickles. The list has a place for each process in process `dst`, and is None in the others.
+
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> found = [None] * dist.get_world_size()
@@ -64,6 +66,8 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Send the objects in the list of process `src` to all, which receive them in theirs, of the same length.
+
+    Objects travel as pickles, of which unpickling runs code: only between processes that trust each other.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -95,6 +99,8 @@ def scatter_object_list(
     scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
 ):
     """Send each process its object of the list of process `src` (0 by default), as the first of its output list.
+
+    Objects travel as pickles. The input has an object for each process, and matters in process `src` alone.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)

@@ -111,8 +111,7 @@ class BackendConfig:
 class ProcessGroup:
     """Processes that exchange tensors; `new_group` makes one, and `init_process_group` that of all processes.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> group = dist.group.WORLD
     >>> group.rank(), group.size(), group.name()

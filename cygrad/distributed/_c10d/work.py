@@ -14,8 +14,7 @@ class Work:
 
     It moves on while someone waits, or asks whether it is finished; tensors that had to be copied are written then.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> work = dist.all_reduce(x, async_op=True)

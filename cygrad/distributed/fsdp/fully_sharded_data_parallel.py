@@ -55,8 +55,7 @@ class FullyShardedDataParallel(Module):
     keep copies over the second group. `mixed_precision` computes in other dtypes. `state_dict()` has the names of the
     wrapped module, and whole tensors unless `state_dict_type` says otherwise.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP, OptimStateKeyType, StateDictType
     >>> model = FSDP(cygrad.nn.Linear(2, 1))

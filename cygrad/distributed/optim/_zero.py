@@ -19,8 +19,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     `DistributedDataParallel` has averaged. `consolidate_state_dict(to)` collects the state in one process, which then
     has `state_dict()` as the optimizer alone would.
 
-    >>> import cygrad
-    >>> import cygrad.distributed as dist
+    >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
     >>> w = cygrad.nn.Parameter(cygrad.ones(1))
