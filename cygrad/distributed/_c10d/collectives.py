@@ -123,7 +123,7 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """Reduce `tensor` over all processes, into that of process `dst`.
 
-    `dst` is a rank among all processes, `group_dst` one in the group: raises ValueError unless one of them is given. The
+    `dst` is a rank among all processes, `group_dst` one in the group: raises ValueError unless one is given. The
     tensors have one shape and dtype in all processes.
 
     >>> import cygrad, cygrad.distributed as dist
@@ -142,7 +142,7 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """Send the `tensor` of process `src` to all, which receive it in theirs.
 
-    `src` is a rank among all processes, `group_src` one in the group: raises ValueError unless one of them is given. The
+    `src` is a rank among all processes, `group_src` one in the group: raises ValueError unless one is given. The
     tensors have one shape and dtype in all processes.
 
     >>> import cygrad, cygrad.distributed as dist
@@ -385,10 +385,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Send the i-th part of `input` to process i, and collect in `output` the parts from all.
 
-    Parts are along the first dimension: equal ones, or as long as the split sizes say, which have a
-    number for each process.
-
-    Parts are equal, or have the given sizes along the first dimension.
+    Parts are along the first dimension: equal ones, or as long as the split sizes say, a number for each process.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
