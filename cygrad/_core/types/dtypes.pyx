@@ -63,22 +63,13 @@ cdef class dtype:
         return self.category == COMPLEX
 
     def to_real(self):
-        """Return the real dtype of the same precision: complex64 gives float32.
-
-        >>> import cygrad
-        >>> cygrad.complex64.to_real()
-        torch.float32
-        """
+        """Return the real dtype of the same precision: complex64 gives float32."""
         return _by_name[f"float{self.itemsize * 4}"] if self.category == COMPLEX else self
 
     def to_complex(self):
         """Return the complex dtype of the same precision, or else the smallest one: float32 gives complex64.
 
         Raises RuntimeError for integers.
-
-        >>> import cygrad
-        >>> cygrad.float64.to_complex()
-        torch.complex128
         """
         if self.category < FLOATING or (self.category == FLOATING and self.itemsize == 1):
             raise RuntimeError(f"Unknown Complex ScalarType for {self.type_name}")

@@ -70,13 +70,7 @@ def map_(self, other, callable):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`.
-
-    >>> import cygrad
-    >>> x, y = cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0])
-    >>> cygrad.zeros(2).map2_(x, y, lambda own, a, b: a * b)
-    tensor([3., 8.])
-    """
+    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`."""
     return _mapped("map2_", self, (x, y), callable)
 
 
