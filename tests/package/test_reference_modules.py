@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ELSEWHERE = re.compile(  # tensors, functions of them, and training
+ELSEWHERE = re.compile(  # tensors, legacy types included, functions of them, and training
     r"cygrad(\.(Tensor|autograd|distributions|fft|func|functional|linalg|nn|optim|random|return_types|signal|special)"
-    r"(\.|$)|\.[^.]*$|\.(storage|testing|types)\.)"
+    r"(\.|$)|\.[^.]*$|\.(storage|testing|types)\.|\.cuda\.[A-Z]\w*Tensor$)"
 )
 # Called by calling the object, or by `apply`, as the example of the class does.
 CALLED_BY_CALLING = {"forward", "backward"}
-LEGACY = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 # Names without an example of their own, and why.
 WITHOUT = {
     "cygrad.distributed.checkpoint.FileSystemWriter.finish": "`save` calls it, with what only it knows",
@@ -26,7 +25,6 @@ WITHOUT = {
     "cygrad.distributed.checkpoint.HuggingFaceStorageWriter.finish": "likewise",
     "cygrad.distributed.checkpoint.HuggingFaceStorageWriter.prepare": "likewise",
     "cygrad.distributed.checkpoint.HuggingFaceStorageWriter.write_part": "likewise",
-    **{f"cygrad.cuda.{kind}Tensor": "a legacy type, like those of the CPU" for kind in LEGACY},
 }
 
 
