@@ -223,7 +223,7 @@ def test_without_comparing_arguments(before, after, monkeypatch):
 
     def last():
         compiled, x = cygrad.compile(step), cygrad.ones(3)
-        for _ in range(6):
+        for _ in range(12):
             compiled(x, before)
         assert compiled._cygrad_step.replays() > 0
         return compiled(x, after).tolist()
@@ -256,7 +256,7 @@ def test_without_layouts_of_later_gradients():
 
     def found(change):
         step = cygrad.compile(lambda x: (x * w).tanh())
-        for _ in range(5):
+        for _ in range(12):  # a finalizer may disturb a capture
             step(x).backward(square())
         assert step._cygrad_step.replays() > 0
         change(step._cygrad_step.plans.plans[0].program.history.passes)
