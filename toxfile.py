@@ -15,7 +15,7 @@ os.environ.setdefault("PIP_PREFER_BINARY", "1")
 
 if any("py313t" in argument for argument in (*sys.argv, os.environ.get("TOXENV", ""))):
     if shutil.which("python3.13t") is None:
-        tool = Path(__file__).parent / "tools" / "build_free_threaded.py"
+        tool = Path(__file__).parent / "tools" / "platforms" / "build_free_threaded.py"
         built = subprocess.run([sys.executable, tool], stdout=subprocess.PIPE, text=True)
         if built.returncode:
             sys.exit(built.returncode)  # the tool has said why

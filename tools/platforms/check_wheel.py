@@ -1,10 +1,10 @@
 """Build an sdist, build a wheel from it, and use the wheel in an empty environment.
 
-    python tools/check_wheel.py EMPTY_DIRECTORY
+    python tools/platforms/check_wheel.py EMPTY_DIRECTORY
 
 Checks the contents of both, that NumPy is the only dependency of the wheel, that the smoke test passes without a
 checkout, and that a compiler which fails leads to a message. Warns about a large wheel. On Linux, the wheel is one that
-old distributions can use (tools/manylinux_wheel.py). Needs the `build` package, and what that tool needs.
+old distributions can use (tools/platforms/manylinux_wheel.py). Needs the `build` package, and what that tool needs.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import archives
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 LARGE_WHEEL_MB = 10  # above which we warn
 LIBRARY = Path("cygrad/_compiled.c")  # the one file written in C; after it the library of all modules is named
 SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and py.typed
@@ -50,7 +50,7 @@ def build(directory):
         run(*make, "--sdist", CHECKOUT, cwd=directory)
         run(
             sys.executable,
-            CHECKOUT / "tools" / "manylinux_wheel.py",
+            CHECKOUT / "tools" / "platforms" / "manylinux_wheel.py",
             *directory.glob("*.tar.gz"),
             directory,
             cwd=directory,

@@ -1,4 +1,6 @@
-"""Build free-threaded CPython from Debian's source package: `python tools/build_free_threaded.py [DIRECTORY]`.
+"""Build free-threaded CPython from Debian's source package.
+
+    python tools/platforms/build_free_threaded.py [DIRECTORY]
 
 Prints the path of the interpreter. It is built once into the directory (by default `cygrad/cpython-3.13t` in
 `$XDG_CACHE_HOME` or `~/.cache`) and then reused; remove the directory to rebuild it. If the source cannot be fetched or

@@ -1,6 +1,6 @@
 """Build a wheel for Linux that runs on old distributions too, from an sdist or a checkout.
 
-    python tools/manylinux_wheel.py SDIST_OR_CHECKOUT OUTPUT_DIRECTORY [--glibc 2.28]
+    python tools/platforms/manylinux_wheel.py SDIST_OR_CHECKOUT OUTPUT_DIRECTORY [--glibc 2.28]
 
 The compiler is the one that any build takes. What ties a library to new distributions is the versions of the C
 library's symbols, which the linker writes down. So only the linker is another: that of Zig (`ziglang` on PyPI), which

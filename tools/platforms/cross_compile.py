@@ -1,4 +1,6 @@
-"""Build wheels for macOS and Windows on a machine that has neither: `python tools/cross_compile.py [TARGET ...]`.
+"""Build wheels for macOS and Windows on a machine that has neither.
+
+    python tools/platforms/cross_compile.py [TARGET ...]
 
 The targets are `windows-amd64`, `macos-arm64` and `macos-x86_64`, by default all of them. Needs `pip install ziglang
 setuptools cython numpy`; the wheels are for the version of Python that runs this. Prints for each wheel how long it

@@ -1,4 +1,4 @@
-"""Use a wheel for Windows under Wine: `python tools/try_in_wine.py WHEEL [PROGRAM [ARGUMENT ...]]`.
+"""Use a wheel for Windows under Wine: `python tools/platforms/try_in_wine.py WHEEL [PROGRAM [ARGUMENT ...]]`.
 
 PROGRAM is a Python program, by default the smoke test. Needs Wine and MinGW (Debian: `apt install wine64
 gcc-mingw-w64-x86-64-win32`), and pip. The version of Python is that which runs this.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "wine"
 VERSION = f"{sys.version_info.major}{sys.version_info.minor}"
 MATH = b"api-ms-win-crt-math-l1-1-0.dll"

@@ -1,4 +1,6 @@
-"""Build a wheel for Linux with musl and run the tests on it: `python tools/check_musl.py [DIRECTORY]`.
+"""Build a wheel for Linux with musl and run the tests on it.
+
+    python tools/platforms/check_musl.py [DIRECTORY]
 
 musl is a C library in glibc's place, that of Alpine Linux. No such system is needed: musl is compiled from Debian's
 source package, and with it zlib, libffi and CPython, of the version that runs this. `zig cc` compiles the wheel, for

@@ -1,4 +1,6 @@
-"""Build wheels for 64-bit ARM on Linux and run the tests on one of them: `python tools/check_arm64.py [DIRECTORY]`.
+"""Build wheels for 64-bit ARM on Linux and run the tests on one of them.
+
+    python tools/platforms/check_arm64.py [DIRECTORY]
 
 Both wheels, for glibc and for musl, are cross-compiled with `zig cc`. The first is installed into a folder of Debian's
 arm64 packages and tested there under QEMU: the smoke test of every wheel, the tests of the engine, and a sample of the
