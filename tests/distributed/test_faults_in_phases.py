@@ -56,18 +56,59 @@ def test_training(phase, rank, how, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["init", "exit"])
-@pytest.mark.parametrize("how", ["kill", "raise", "interrupt"])
+@pytest.mark.parametrize("how", ["kill", "raise", "interrupt", "leave"])
 def test_before_and_behind(phase, how, tmp_path):
     """What fails before MPI has started would leave the others waiting in its start; what fails at exit may pass."""
     code, output = mpiexec(2, "phases.py", phase, 1, how, tmp_path, timeout=30)
     assert code != 0 or (phase == "exit" and how != "kill"), output
+    assert phase == "exit" or how != "leave" or "rank 1 has ended, and MPI cannot start without" in output, output
     assert phase == "exit" or "through" not in output
     if how == "raise":
         assert f"ValueError: wrong in {phase}" in output
 
 
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+MISSING = """
+import os, sys, time
+how = sys.argv[1] if os.environ["PMI_RANK"] == "1" else ""
+if how == "leaves at once":
+    os._exit(0)
+import cygrad.distributed as dist
+from datetime import timedelta
+if how == "leaves":
+    sys.exit(0)
+if how == "is late":
+    time.sleep(100)
+dist.init_process_group(timeout=timedelta(seconds=60 if "leaves" in sys.argv[1] else 2))
+print("through")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "why", "where"),
+    [
+        pytest.param("leaves at once", "rank 1 has ended, and MPI cannot start without", "", marks=pytest.mark.slow),
+        ("leaves", "rank 1 has ended, and MPI cannot start without", r"(\n  rank 1 \(pid \d+\) has ended)?"),
+        (
+            "is late",
+            "timed out after 2 s, in which not all ranks have come",
+            r"\n  rank 1 \(pid \d+\) has not called init_process_group",
+        ),
+    ],
+)
+def test_a_rank_that_does_not_begin(how, why, where, tmp_path):
+    """MPI's start waits for it without end, and keeps Python from running."""
+    script = tmp_path / "missing.py"
+    script.write_text(MISSING)
+    code, output = ended([MPIEXEC, "-n", "2", sys.executable, script, how], timeout=50)
+    assert code != 0 and "through" not in output
+    waits = r"\n  rank 0 \(pid \d+\) waits in init_process_group"
+    error = r"\[rank 0\] ends the job: RuntimeError: init_process_group\(\) at missing.py:12"
+    assert re.search(f"^{error}: {why}{waits}{where}\n", output, re.M), output
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("code", ["sys.exit('no data')", "sys.exit(3)", "1 / 0"])
+@pytest.mark.parametrize("code", ["sys.exit()", "sys.exit('no data')", "sys.exit(3)", "1 / 0"])
 def test_run_ends_a_job_that_fails_before_it_begins(code, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -90,9 +131,7 @@ def test_a_group_that_one_rank_does_not_make(tmp_path):
         "if dist.get_rank() == 0:\n    dist.new_group([0, 1])\n"
         "time.sleep(60)\n"
     )
-    code, output = ended(
-        [os.path.join(os.path.dirname(sys.executable), "mpiexec"), "-n", "2", sys.executable, str(script)], timeout=30
-    )
+    code, output = ended([MPIEXEC, "-n", "2", sys.executable, str(script)], timeout=30)
     assert code != 0
     assert "Timed out waiting 1500ms for all ranks of new_group([0, 1]) at script.py:5" in output, output
     assert re.search(r"rank 1 \(pid \d+\) before its first collective, its program is at script.py:6", output), output

@@ -1,7 +1,8 @@
 """`Board`: where each process of a machine stands, in memory that all of them see, and that outlives them.
 
 A row has fixed fields (`Row`) and two texts: the last collective, and where the program was when it was last asked.
-Only the row's own process writes to it; a reader may see a text half written, and shows it all the same.
+Only the row's own process writes to it; a reader may see a text half written, and shows it all the same. Behind the
+rows is a byte for each rank of all machines, 1 once it has left on another machine.
 This file has no imports of cygrad: the reporter runs it alone.
 """
 
@@ -33,11 +34,11 @@ class Row(NamedTuple):
 
 
 class Board:
-    """The rows of the processes of one machine, in a file that is open as `fd`."""
+    """The rows of the processes of one machine, of `ranks` in all, in a file that is open as `fd`."""
 
-    def __init__(self, fd, rows=None):
+    def __init__(self, fd, rows=None, ranks=0):
         if rows is not None:
-            os.ftruncate(fd, (rows + 1) * _SIZE)
+            os.ftruncate(fd, (rows + 1) * _SIZE + ranks)
         self.fd = fd
         self._memory = mmap.mmap(fd, os.fstat(fd).st_size)
         if rows is not None:
@@ -88,6 +89,14 @@ class Board:
         for index in range(self.count):
             at = (index + 1) * _SIZE + 24
             struct.pack_into("<q", self._memory, at, struct.unpack_from("<q", self._memory, at)[0] + 1)
+
+    def leave_elsewhere(self, rank):
+        """Say that a rank of another machine has left."""
+        self._memory[(self.count + 1) * _SIZE + rank] = 1
+
+    def left_elsewhere(self):
+        """The ranks of other machines that have left."""
+        return {rank for rank, has_left in enumerate(self._memory[(self.count + 1) * _SIZE :]) if has_left}
 
     @property
     def failure(self):
