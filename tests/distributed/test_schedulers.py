@@ -143,7 +143,7 @@ def test_dask(dask):
 # --- The example ----------------------------------------------------------------------------------
 
 
-def test_the_sweep_gives_the_same_on_ray_and_on_dask():
+def test_the_sweep_gives_the_same_on_ray_and_on_dask(tmp_path):
     pytest.importorskip("ray")
     pytest.importorskip("dask")  # without it, `distributed` could be found as this folder
     distributed = pytest.importorskip("distributed")
@@ -152,10 +152,24 @@ def test_the_sweep_gives_the_same_on_ray_and_on_dask():
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
     def run(*options):
-        line = [sys.executable, str(example), "--trials", "4", "--rounds", "2", "--jobs", "2", *options]
+        line = [
+            sys.executable,
+            str(example),
+            "--trials",
+            "4",
+            "--rounds",
+            "2",
+            "--jobs",
+            "2",
+            "--out",
+            str(tmp_path),
+            *options,
+        ]
         done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=200, check=False)
         assert done.returncode == 0, done.stderr
-        return [line.split(" in ")[0] + line.split(";")[-1] for line in done.stdout.splitlines()]
+        *lines, picture = done.stdout.splitlines()
+        assert picture == f"wrote {tmp_path / 'sweep.png'}"
+        return [line.split(" in ")[0] + line.split(";")[-1] for line in lines]
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = PATHS

@@ -130,6 +130,7 @@ def _watched(launch, seconds, place):
         [sys.executable, "-I", "-S", program, str(os.getpid()), str(seconds), place],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        start_new_session=True,  # so that it can clear up when the launcher kills all
     )
     try:
         yield

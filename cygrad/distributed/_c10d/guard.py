@@ -19,7 +19,18 @@ import weakref
 import numpy as np
 
 import cygrad
-from cygrad.distributed._c10d.board import ENDING, FAILED, LEFT, RUNNING, WAITING, Board, is_alive, table
+from cygrad.distributed._c10d.board import (
+    ENDING,
+    FAILED,
+    LEFT,
+    RUNNING,
+    THROUGH,
+    WAITING,
+    Board,
+    is_alive,
+    numbered,
+    table,
+)
 from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
 from cygrad.distributed._c10d.errors import DistBackendError
 
@@ -27,8 +38,8 @@ __all__ = ["Guard", "RankFailure", "program_line"]
 
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
-_ON_THE_WAY_FOR = 5.0  # the same, if that process has begun the collective, and its data may be on the way
-_GRACE = 4.0  # seconds for the others to see a failure
+_ON_THE_WAY_FOR = 4.0  # the same, if that process has begun the collective, and its data may be on the way
+_GRACE = 3.0  # seconds for the others to see a failure
 _FORWARDED = 0.5  # seconds for the launcher to pass on what was printed: it drops what it has not read at the end
 _ANSWER = 0.6  # seconds for the others to write where their programs are
 _HANDED_OVER = 1.0  # seconds for MPI to send what a rank says when it leaves
@@ -65,9 +76,10 @@ def _failure_line(trace):
 class _Watch:
     """What one collective's waiting is watched by."""
 
-    def __init__(self, guard, members, call, number):
+    def __init__(self, guard, members, call, number, is_of_all=False):
         self._guard, self._members, self._call, self._number = guard, members, call, number
-        self._text = f"#{number} {call}"
+        self._is_of_all = is_of_all  # whether the number counts collectives of the group of all
+        self._text = numbered(number, call)
         self._has_noted = False
 
     def begin(self):
@@ -76,6 +88,10 @@ class _Watch:
 
     def end(self):
         self._guard.board.state(self._guard.index, RUNNING)
+
+    def finished(self):
+        """The collective is through in this process."""
+        self._guard.count(-1)
 
     def __call__(self, waited):
         guard = self._guard
@@ -100,7 +116,9 @@ class _Watch:
         for row in self._guard.board.rows():
             if row.rank not in self._members or row.rank == self._guard.rank:
                 continue
-            if row.state == LEFT and (waited > _ON_THE_WAY_FOR or not self._took_part(row)):
+            if row.state in (LEFT, THROUGH) and not self._took_part(row):
+                self._raise_left(row.rank)
+            if row.state == LEFT and waited > _ON_THE_WAY_FOR:
                 self._raise_left(row.rank)
             if not is_alive(row.pid):
                 raise RankFailure(
@@ -108,8 +126,9 @@ class _Watch:
                     f"  this rank waited in {self._text}"
                 )
         if waited > _ON_THE_WAY_FOR:
-            for rank in self._guard.board.left_elsewhere().intersection(self._members):
-                self._raise_left(rank)
+            for rank, number in self._guard.board.left_elsewhere().items():
+                if rank in self._members and not (self._is_of_all and number >= self._number):
+                    self._raise_left(rank)
 
     def _raise_left(self, rank):
         raise RankFailure(
@@ -119,7 +138,9 @@ class _Watch:
 
     def _took_part(self, row):
         """Whether a process left after it had begun this collective, so that its data may still be on the way."""
-        return row.number == self._number and row.call.partition(" at ")[0] == self._call.partition(" at ")[0]
+        if row.number == self._number:
+            return row.call.partition(" at ")[0] == self._call.partition(" at ")[0]
+        return row.number > self._number and _group_of(row.call) == _group_of(self._call)
 
     def table(self):
         """Where all processes of this machine are now."""
@@ -142,6 +163,7 @@ class Guard:
         self._has_far = here.size < everyone.size
         self.far_failure = None  # rank and text of a failure on another machine
         self._is_ended = threading.Event()
+        self._under_way, self._lock, self._number_of_all = 0, threading.Lock(), 0
         self._numbers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._is_closed = False
         self.board = self._meet(here)
@@ -216,16 +238,28 @@ class Guard:
                 f"{name}: this process was forked after init_process_group, and is not one of the ranks\n"
                 "  to fix it: fork before init_process_group, or leave collectives to the process that called it"
             )
-        number = self._numbers[group] = self._numbers.get(group, 0) + 1
+        is_between_two = name.startswith(("send", "recv"))
+        number = self._numbers[group] = self._numbers.get(group, 0) + (not is_between_two)
         text = _described(name, tensors)
-        if group.group_desc != "default_pg":
+        is_of_all = group.group_desc == "default_pg"
+        if is_of_all:
+            self._number_of_all = number
+        else:
             text += f" in group {group.group_name}"
-        if get_debug_level() is DebugLevel.DETAIL and not name.startswith(("send", "recv")):
+        if get_debug_level() is DebugLevel.DETAIL and not is_between_two:
             self._compare(group, number, text, name, tensors, details)
         text = f"{text} at {program_line(sys._getframe(1))}"
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
-        return _Watch(self, group._ranks if peer is None else [group._ranks[peer]], text, number)
+        self.count(1)
+        return _Watch(
+            self, group._ranks if peer is None else [group._ranks[peer]], text, number, is_of_all and not is_between_two
+        )
+
+    def count(self, change):
+        """Count the collectives that are under way."""
+        with self._lock:
+            self._under_way += change
 
     def meet(self, ranks, engine, timeout):
         """Wait until all of these ranks are about to make a group, in which MPI would wait without a look around."""
@@ -344,12 +378,13 @@ class Guard:
             self._is_ended.set()
             self._thread.join()  # before MPI ends
         if os.getpid() == self._pid and not self._is_closed and self.board.row(self.index).state != FAILED:
-            self.board.state(self.index, LEFT)
+            self.board.state(self.index, LEFT if self._under_way else THROUGH)
             self._say_goodbye()
 
     def _say_goodbye(self):
         """Let other machines know that this rank does not come any more, as they do not see it."""
-        sent = [self._everyone.isend(self.rank, rank, _LEFT) for rank in sorted(self._firsts)]
+        word = self.rank, self._number_of_all if not self._under_way else -1
+        sent = [self._everyone.isend(word, rank, _LEFT) for rank in sorted(self._firsts)]
         end = time.monotonic() + _HANDED_OVER
         while sent and time.monotonic() < end:
             sent = [each for each in sent if not each.test()[0]]
@@ -357,7 +392,7 @@ class Guard:
     def _hear_goodbyes(self):
         """Receive what ranks of other machines say when they leave; True once all of them have."""
         while self._is_first and self._goodbyes_to_come and self._everyone.iprobe(tag=_LEFT):
-            self.board.leave_elsewhere(self._everyone.recv(tag=_LEFT))
+            self.board.leave_elsewhere(*self._everyone.recv(tag=_LEFT))
             self._goodbyes_to_come -= 1
         return not self._is_first or not self._goodbyes_to_come
 
@@ -382,6 +417,11 @@ def _described(name, tensors):
     shown = ", ".join(f"{tuple(each.shape)} {str(each.dtype).rpartition('.')[2]}" for each in tensors[:3])
     more = f", ... {len(tensors)} tensors" if len(tensors) > 3 else ""
     return f"{name} of {shown}{more}"
+
+
+def _group_of(call):
+    """The name of the group in a call's text, "" for that of all."""
+    return call.partition(" at ")[0].partition(" in group ")[2]
 
 
 def _details(details):

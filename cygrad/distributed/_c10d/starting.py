@@ -100,6 +100,10 @@ class Ranks:
                 todo += _children(pid)
         return False
 
+    def pids(self):
+        """The processes of these ranks."""
+        return list(self._pids.values())
+
     def table(self):
         """A line for each rank that has been seen, and the first rank that waits."""
         lines, first = [], self.rank
@@ -120,18 +124,21 @@ def _end(pid, text, delay):
         return
     os.write(2, text.encode())
     time.sleep(_FORWARDED)
-    for number, wait in ((signal.SIGTERM, _UNTIL_KILLED), (signal.SIGKILL, 0)):
+    for number, seconds in ((signal.SIGTERM, _UNTIL_KILLED), (signal.SIGKILL, _UNTIL_KILLED)):
         if os.getppid() == pid:
             os.kill(pid, number)
-            time.sleep(wait)
+            end = time.monotonic() + seconds
+            while os.getppid() == pid and time.monotonic() < end:
+                time.sleep(0.02)
 
 
 def main(pid, seconds, place):
-    """Watch until the parent kills this program or ends, or a rank is missing."""
+    """Watch until the parent kills this program or ends, or a rank is missing; then remove what MPI leaves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ranks = Ranks(pid)
+    ranks, files = Ranks(pid), set()
     begin = seen = time.monotonic()
     while os.getppid() == pid:
+        files |= leftovers.files_of_mpi([pid])
         ended, now = ranks.look(), time.monotonic()
         seen = seen if ended else now
         is_late = now - begin > seconds
@@ -142,12 +149,15 @@ def main(pid, seconds, place):
                 why = f"timed out after {seconds:g} s, in which not all ranks have come"
             table, first = ranks.table()
             text = f"[rank {ranks.rank}] ends the job: RuntimeError: init_process_group() at {place}: {why}{table}\n"
-            return _end(pid, text, 0 if first == ranks.rank else _AFTER_THE_FIRST)
+            _end(pid, text, 0 if first == ranks.rank else _AFTER_THE_FIRST)
+            break
         time.sleep(_OFTEN)
+    leftovers.remove(files, ranks.pids(), _is_alive)
 
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import launchers  # type: ignore[import-not-found]  # the file beside this one
+    import launchers  # type: ignore[import-not-found]  # the files beside this one
+    import leftovers  # type: ignore[import-not-found]
 
     main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3])
