@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from collective_checks import CHECKS
@@ -80,6 +81,36 @@ def test_a_rank_that_leaves():
     output = failed("leaves")
     assert "RankFailure: rank 1 has left its program or the group, and does not come any more" in output
     assert re.search(r"rank 1 \(pid \d+\) has left its program, after #3 all_reduce", output), output
+
+
+DONE = """
+import sys, time
+import cygrad as torch, cygrad.distributed as dist
+from cygrad.distributed._c10d import guard
+guard._LEFT_FOR = guard._ON_THE_WAY_FOR = 0.2
+dist.init_process_group()
+x = torch.ones(10)
+dist.all_reduce(x)
+if dist.get_rank() == 1:
+    time.sleep(1.5)  # the others wait for this one, and not for rank 2, which leaves
+for _ in range(2):
+    dist.reduce(x, 0)
+if dist.get_rank() == 2:
+    sys.exit(0)
+if dist.get_rank() == 1:
+    time.sleep(1)
+    dist.send(x, 0)
+else:
+    dist.recv(x, 1)
+    print("met", x[0].item())
+"""
+
+
+def test_ranks_that_have_done_their_part_may_leave(tmp_path):
+    script = tmp_path / "done.py"
+    script.write_text(DONE)
+    code, output = ended([Path(sys.executable).parent / "mpiexec", "-n", "3", sys.executable, script])
+    assert code == 0 and output == "met 3.0\n", output
 
 
 def test_a_rank_that_fails_on_another_machine():
