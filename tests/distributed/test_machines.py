@@ -148,12 +148,12 @@ def test_training_on_two_machines(start):
 def test_faults(start, tmp_path, how, limit, rank, texts):
     # A copy of its own: other workers of this run start the same program.
     program = shutil.copy(PROGRAMS / "faults.py", tmp_path)
-    code, output = start(*MPIEXEC, program, how, limit, rank, timeout=30)
+    code, output = start(*MPIEXEC, program, how, limit, rank, timeout=90)
     assert code != 0 and "all through" not in output
     for text in texts:
         assert re.search(text, output), output
     # mpiexec tells the other machine to kill its ranks, and does not wait until they are gone.
-    assert gone(program, within=10), output
+    assert gone(program, within=30), output
 
 
 LEAVES = """
