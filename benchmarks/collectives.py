@@ -52,6 +52,9 @@ def measure() -> None:
             shown = "".join(f"{median(each) * 1e3:9.3f} ms" for each in zip(*rounds))
             ratio = f"{median(each[0] / each[1] for each in rounds):12.3f}" if len(rivals) == 2 else ""
             print(f"{name:>12}    {shown}{ratio}    target {target}", flush=True)
+    for _, dist in reversed(rivals):  # gloo's threads end the program badly if they are left alone
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 def one_round(library: Any, dist: Any, elements: int, times: int) -> float:

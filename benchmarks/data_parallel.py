@@ -200,13 +200,14 @@ def started(library: str, name: str, way: str, options: argparse.Namespace) -> d
     return json.loads(next(line for line in outputs[0].splitlines() if line.startswith("{")))
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Print the table."""
+def compare(options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Print the table; returns its rows, by model."""
+    table = {}
     print(f"{options.processes} processes of one thread; medians of {options.rounds} rounds, in ms")
     print(f"{'':24}{'one':>8}{'cygrad':>9}{'PyTorch':>9}{'ratio':>7}{'target':>8}{'all_reduce':>12}{'hidden':>8}")
     for name, target in MODELS.items():
         rows = [_round(name, options) for _ in range(options.rounds)]
-        middle = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+        middle = table[name] = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         hidden = 1 - (middle["reduced"] - middle["noop"]) / middle["reduction"]
         theirs = f"{middle['torch']:9.2f}{middle['ratio']:7.2f}" if "torch" in middle else " " * 16
         print(
@@ -223,6 +224,7 @@ def compare(options: argparse.Namespace) -> None:
         usual, ordered = (statistics.median(column) for column in zip(*pairs))
         ratio = statistics.median(b / a for a, b in pairs)
         print(f"{name:24}{usual:8.2f}{ordered:9.2f}{ratio:7.2f}", flush=True)
+    return table
 
 
 def _round(name: str, options: argparse.Namespace) -> dict[str, float]:
@@ -239,13 +241,14 @@ def _round(name: str, options: argparse.Namespace) -> dict[str, float]:
 
 # --- On paper -------------------------------------------------------------------------------------
 
-NETWORKS = {  # latency of a message in s, bytes per s
+Networks = dict[str, tuple[float, float]]
+NETWORKS: Networks = {  # latency of a message in s, bytes per s
     "one machine, MPICH": (7e-6, 1.8e9),  # measured with two processes: 1 KB in 7 us, 100 MB in 57 ms
     "HPC network": (2e-6, 20e9),
     "100 Gbit Ethernet": (25e-6, 9e9),
     "10 Gbit Ethernet": (40e-6, 1.1e9),
 }
-LOADS = {  # bytes of gradients, seconds of a step, of which two thirds are backward
+LOADS: Networks = {  # bytes of gradients, seconds of a step, of which two thirds are backward
     "784-128-10": (0.407e6, 0.4e-3),
     "transformer, width 256": (12.8e6, 77e-3),
     "124 million parameters": (500e6, 3.0),
@@ -279,11 +282,11 @@ def efficiency(size: int, count: float, step: float, latency: float, bandwidth: 
     return step / max(now, network)
 
 
-def print_paper_model() -> None:
-    """Print the efficiency for the networks, loads and worlds above."""
+def print_paper_model(networks: Networks = NETWORKS, loads: Networks = LOADS) -> None:
+    """Print the efficiency for these networks and loads, and the worlds above."""
     print(f"{'':32}{'':24}" + "".join(f"{size:>9}" for size in WORLDS))
-    for network, (latency, bandwidth) in NETWORKS.items():
-        for load, (count, step) in LOADS.items():
+    for network, (latency, bandwidth) in networks.items():
+        for load, (count, step) in loads.items():
             cells = "".join(f"{efficiency(size, count, step, latency, bandwidth):>9.1%}" for size in WORLDS)
             print(f"{network:32}{load:24}{cells}")
 

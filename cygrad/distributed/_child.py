@@ -10,12 +10,14 @@ import sys
 import cygrad.distributed  # sets the variables of this rank
 from cygrad.distributed._c10d.launchers import end_killed, is_initialized
 
-__all__ = ["run_script"]
+__all__ = ["LOCAL_RANK_ARGUMENT", "run_script"]
+
+LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # as the first argument: the number of this process is put there
 
 
 def run_script(script, arguments, is_module=False):
     """Run a script, or a module by its name, as the main program."""
-    sys.argv = [script, *arguments]
+    sys.argv = [script, *_with_rank(arguments)]
     if is_module:
         runpy.run_module(script, run_name="__main__", alter_sys=True)
     else:
@@ -23,11 +25,17 @@ def run_script(script, arguments, is_module=False):
         runpy.run_path(script, run_name="__main__")
 
 
+def _with_rank(arguments):
+    if arguments[:1] != [LOCAL_RANK_ARGUMENT]:
+        return arguments
+    return [f"--local-rank={os.environ.get('LOCAL_RANK', '0')}", *arguments[1:]]
+
+
 def _main():
     assert cygrad.distributed.is_available()
     kind, script, *arguments = sys.argv[1:]
     if kind == "program":
-        os.execvp(script, [script, *arguments])
+        os.execvp(script, [script, *_with_rank(arguments)])
     sys.path.pop(0)  # the current folder, which `-m` puts there and a script does not
     try:
         run_script(script, arguments, is_module=kind == "module")

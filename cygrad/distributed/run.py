@@ -14,14 +14,16 @@ import sys
 
 from cygrad import cuda
 from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
-from cygrad.distributed._child import run_script
+from cygrad.distributed._child import LOCAL_RANK_ARGUMENT, run_script
 from cygrad.distributed.launcher import as_rank_zero
 
-__all__ = ["get_args_parser", "main", "parse_args", "run"]
+__all__ = ["determine_local_world_size", "get_args_parser", "main", "parse_args", "parse_min_max_nnodes", "run"]
 
 _IGNORED = (
     "--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--monitor-interval", "--start-method", "--role", "--log-dir",
-    "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--local-addr",
+    "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--local-addr", "--duplicate-stdout-filters",
+    "--duplicate-stderr-filters", "--event-log-handler", "--logs-specs", "--numa-binding", "--shutdown-timeout",
+    "--signals-to-handle",
 )  # fmt: skip
 _END = 10  # seconds for processes to end when this one is stopped
 
@@ -49,12 +51,16 @@ def get_args_parser():
     parser.add_argument("--standalone", action="store_true", help="one machine")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
     parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
-    parser.add_argument("--use-env", "--use_env", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--run-path", "--run_path", action="store_true", help=argparse.SUPPRESS)  # as is always done
     for option in _IGNORED:
         names = sorted({option, "--" + option[2:].replace("-", "_")} if option.startswith("--") else {option})
         parser.add_argument(*names, help=argparse.SUPPRESS)
     parser.add_argument("training_script", help="the script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
+    for action in parser._actions:  # PET_NNODES and the like, as for torchrun
+        given = os.environ.get(f"PET_{action.dest.upper()}")
+        if given is not None and action.option_strings:
+            action.default = bool(int(given)) if action.nargs == 0 else given
     return parser
 
 
@@ -82,7 +88,9 @@ def run(args):
     trained
     >>> folder.cleanup()
     """
-    nodes, local_size = _number_of_nodes(args), _number_on_each(args.nproc_per_node)
+    nodes, local_size = _number_of_nodes(args), determine_local_world_size(args.nproc_per_node)
+    if not getattr(args, "use_env", True):  # started by `launch`
+        args.training_script_args.insert(0, LOCAL_RANK_ARGUMENT)
     if nodes * local_size == 1 and not args.no_python:
         with as_rank_zero(args.rdzv_id):
             run_script(args.training_script, args.training_script_args, args.module)
@@ -92,8 +100,21 @@ def run(args):
         sys.exit(code)
 
 
+def parse_min_max_nnodes(nnodes):
+    """Return the least and the largest number of machines, of "2" or "1:4".
+
+    >>> from cygrad.distributed.run import parse_min_max_nnodes
+    >>> parse_min_max_nnodes("2"), parse_min_max_nnodes("1:4")
+    ((2, 2), (1, 4))
+    """
+    numbers = [int(part) for part in nnodes.split(":")]
+    if len(numbers) > 2:
+        raise RuntimeError(f'nnodes={nnodes} is not in "MIN:MAX" format')
+    return numbers[0], numbers[-1]
+
+
 def _number_of_nodes(args):
-    nodes = int(args.nnodes.partition(":")[0])
+    nodes, _ = parse_min_max_nnodes(args.nnodes)
     hosts = len(args.hosts.split(",")) if args.hosts else 0
     if hosts and nodes not in (1, hosts):
         raise ValueError(f"--nnodes {args.nnodes}, and {hosts} names of machines: {args.hosts}")
@@ -107,7 +128,8 @@ def _number_of_nodes(args):
     return nodes
 
 
-def _number_on_each(text):
+def determine_local_world_size(text):
+    """Return the number of processes on each machine: a number, or "cpu", "gpu" or "auto"."""
     if text in ("auto", "gpu") and cuda.is_available():
         return cuda.device_count()
     if text == "gpu":

@@ -1,6 +1,5 @@
 """A rank that is killed, raises, is interrupted or leaves, in each phase of a training: all end, and say where."""
 
-import os
 import re
 import sys
 import time
@@ -16,19 +15,13 @@ PHASES = "forward", "backward", "hook", "collective", "checkpoint"
 WAYS = "kill", "raise", "interrupt", "leave"
 
 
-def files():
-    """Those in shared memory that MPI, or we, may leave. Tests that run beside these have jobs of their own."""
-    if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
-        return set()
-    return {each.name for each in Path("/dev/shm").glob("*") if each.name.startswith(("mpich", "cygrad"))}
-
-
-def nothing_is_left(output, before):
-    """No process, and no file that was not there before."""
+def nothing_is_left(output):
+    """None of the processes, and no file that they have shared, is left."""
     pids = re.findall(r"^pid (\d+)", output, re.M)
-    end = time.monotonic() + 10
-    while any(is_alive(int(pid)) for pid in pids) or files() - before:
-        assert time.monotonic() < end, (pids, files() - before)
+    files = [Path(each) for each in re.findall(r"^file (\S+)", output, re.M)]
+    end = time.monotonic() + 30
+    while any(is_alive(int(pid)) for pid in pids) or any(file.exists() for file in files):
+        assert time.monotonic() < end, (pids, files)
         time.sleep(0.05)
 
 
@@ -42,8 +35,7 @@ CASES = [
 
 @pytest.mark.parametrize(("phase", "rank", "how"), CASES)
 def test_training(phase, rank, how, tmp_path):
-    before = files()
-    code, output = mpiexec(2, "phases.py", phase, rank, how, tmp_path, timeout=30)
+    code, output = mpiexec(2, "phases.py", phase, rank, how, tmp_path, timeout=90)
     assert code != 0 and "through" not in output, output
     place = r"#\d+ .* at phases.py:\d+"
     other = rf"rank {1 - rank} \(pid \d+\) ((waited in|after) {place}|failed: RankFailure: .*\n *after {place})"
@@ -51,23 +43,64 @@ def test_training(phase, rank, how, tmp_path):
     if how in ("raise", "interrupt"):
         error = "KeyboardInterrupt" if how == "interrupt" else f"ValueError: wrong in {phase}"
         assert re.search(rf"rank {rank} (\(pid \d+\) failed|has failed): {error} at phases.py:\d+", output), output
-    nothing_is_left(output, before)
+    nothing_is_left(output)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["init", "exit"])
-@pytest.mark.parametrize("how", ["kill", "raise", "interrupt"])
+@pytest.mark.parametrize("how", ["kill", "raise", "interrupt", "leave"])
 def test_before_and_behind(phase, how, tmp_path):
     """What fails before MPI has started would leave the others waiting in its start; what fails at exit may pass."""
-    code, output = mpiexec(2, "phases.py", phase, 1, how, tmp_path, timeout=30)
+    code, output = mpiexec(2, "phases.py", phase, 1, how, tmp_path, timeout=90)
     assert code != 0 or (phase == "exit" and how != "kill"), output
+    assert phase == "exit" or how != "leave" or "rank 1 has ended, and MPI cannot start without" in output, output
     assert phase == "exit" or "through" not in output
     if how == "raise":
         assert f"ValueError: wrong in {phase}" in output
 
 
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+MISSING = """
+import os, sys, time
+how = sys.argv[1] if os.environ["PMI_RANK"] == "1" else ""
+if how == "leaves at once":
+    os._exit(0)
+import cygrad.distributed as dist
+from datetime import timedelta
+if how == "leaves":
+    sys.exit(0)
+if how == "is late":
+    time.sleep(100)
+dist.init_process_group(timeout=timedelta(seconds=60 if "leaves" in sys.argv[1] else 2))
+print("through")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "why", "where"),
+    [
+        pytest.param("leaves at once", "rank 1 has ended, and MPI cannot start without", "", marks=pytest.mark.slow),
+        ("leaves", "rank 1 has ended, and MPI cannot start without", r"(\n  rank 1 \(pid \d+\) has ended)?"),
+        (
+            "is late",
+            "timed out after 2 s, in which not all ranks have come",
+            r"\n  rank 1 \(pid \d+\) has not called init_process_group",
+        ),
+    ],
+)
+def test_a_rank_that_does_not_begin(how, why, where, tmp_path):
+    """MPI's start waits for it without end, and keeps Python from running."""
+    script = tmp_path / "missing.py"
+    script.write_text(MISSING)
+    code, output = ended([MPIEXEC, "-n", "2", sys.executable, script, how], timeout=90)
+    assert code != 0 and "through" not in output
+    waits = r"\n  rank 0 \(pid \d+\) waits in init_process_group"
+    error = r"\[rank 0\] ends the job: RuntimeError: init_process_group\(\) at missing.py:12"
+    assert re.search(f"^{error}: {why}{waits}{where}\n", output, re.M), output
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("code", ["sys.exit('no data')", "sys.exit(3)", "1 / 0"])
+@pytest.mark.parametrize("code", ["sys.exit()", "sys.exit('no data')", "sys.exit(3)", "1 / 0"])
 def test_run_ends_a_job_that_fails_before_it_begins(code, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -76,7 +109,7 @@ def test_run_ends_a_job_that_fails_before_it_begins(code, tmp_path):
         "dist.init_process_group()\nprint('through')\n"
     )
     line = [sys.executable, "-m", "cygrad.distributed.run", "--nproc-per-node", "2", str(script)]
-    status, output = ended(line, timeout=30)
+    status, output = ended(line, timeout=90)
     assert status != 0 and "through" not in output, output
     assert "no data" not in code or "no data" in output
 
@@ -90,9 +123,7 @@ def test_a_group_that_one_rank_does_not_make(tmp_path):
         "if dist.get_rank() == 0:\n    dist.new_group([0, 1])\n"
         "time.sleep(60)\n"
     )
-    code, output = ended(
-        [os.path.join(os.path.dirname(sys.executable), "mpiexec"), "-n", "2", sys.executable, str(script)], timeout=30
-    )
+    code, output = ended([MPIEXEC, "-n", "2", sys.executable, str(script)], timeout=90)
     assert code != 0
     assert "Timed out waiting 1500ms for all ranks of new_group([0, 1]) at script.py:5" in output, output
     assert re.search(r"rank 1 \(pid \d+\) before its first collective, its program is at script.py:6", output), output

@@ -10,7 +10,7 @@ import pytest
 from mpi_runs import ended, environment, needs_mpi
 
 import cygrad.distributed as dist
-from cygrad.distributed import run
+from cygrad.distributed import launch, run
 from cygrad.distributed._c10d.board import is_alive
 from cygrad.distributed._c10d.launchers import Launch, fill_environment, launched
 
@@ -93,6 +93,7 @@ def test_options_that_cannot_be_followed(monkeypatch):
         (["--node-rank", "1"], RuntimeError, "MPI starts the processes of all machines from one"),
         (["--nproc-per-node", "some"], ValueError, "^Unsupported nproc_per_node value: some"),
         (["--nproc-per-node", "0"], ValueError, "^Unsupported nproc_per_node value: 0"),
+        (["--nnodes", "1:2:3"], RuntimeError, '^nnodes=1:2:3 is not in "MIN:MAX" format'),
         (["--nnodes", "3", "--hosts", "a,b"], ValueError, "--nnodes 3, and 2 names of machines: a,b"),
     ):
         with pytest.raises(error, match=message):
@@ -121,6 +122,27 @@ def test_lines_of_mpiexec(version, expected, tmp_path, monkeypatch):
     assert line[len(expected) + 1 :] == [
         sys.executable, "-u", "-m", "cygrad.distributed._child", "module", "package.train", "--lr", "1",
     ]  # fmt: skip
+
+
+def test_options_in_the_environment(monkeypatch):
+    for name, value in (("NPROC_PER_NODE", "4"), ("MAX_RESTARTS", "3"), ("STANDALONE", "1"), ("MODULE", "0")):
+        monkeypatch.setenv(f"PET_{name}", value)
+    args = run.parse_args(["--max_restarts", "1", "--rdzv-id=7", "--signals-to-handle", "SIGINT", "script.py", "-x"])
+    assert (args.nproc_per_node, args.max_restarts, args.standalone, args.module) == ("4", 1, True, False)
+    assert (args.rdzv_id, args.training_script, args.training_script_args) == ("7", "script.py", ["-x"])
+    assert run.parse_args(["script.py"]).max_restarts == 3
+
+
+def test_launch_gives_the_script_its_number(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [])  # a script changes both
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    script = tmp_path / "script.py"
+    script.write_text("import os, sys\nprint(sys.argv[1:], os.environ['LOCAL_RANK'])\n")
+    for options, shown in (([], "['--local-rank=0', '--lr', '1'] 0\n"), (["--use-env"], "['--lr', '1'] 0\n")):
+        launch.main([*options, str(script), "--lr", "1"])
+        assert capsys.readouterr().out == shown
+    with pytest.raises(ValueError, match=r"^When using the '--no-python' flag, you must also set the '--use-env' fl"):
+        launch.main(["--no-python", "true"])
 
 
 def test_without_mpiexec(monkeypatch, tmp_path):
@@ -179,6 +201,10 @@ def test_run(script):
 def test_run_a_program_or_a_module(script, tmp_path):
     code, output = ended(line("--no-python", "sh", "-c", "echo rank $RANK"))
     assert code == 0 and sorted(output.splitlines()) == ["rank 0", "rank 1"]
+    launched = [sys.executable, "-m", "cygrad.distributed.launch", "--nproc-per-node", "2", script, "argument"]
+    code, output = ended(launched)
+    assert code == 0, output
+    assert sorted(output.splitlines()) == [f"told {rank} {rank} 2 2 0 --local-rank={rank} argument" for rank in (0, 1)]
     environment_path = {"PYTHONPATH": f"{environment()['PYTHONPATH']}{os.pathsep}{tmp_path}"}
     code, output = ended(line("-m", "script", "argument"), **environment_path)
     assert code == 0 and "told 0 0 2 2 0 argument" in output, output
@@ -213,9 +239,9 @@ def test_no_process_is_left(script, number):
         words = text.split()
         pids += [int(words[1])] if words[:1] == ["pid"] else []
     process.send_signal(number) if number == signal.SIGKILL else os.killpg(process.pid, number)  # Ctrl-C: to the group
-    assert process.wait(30) != 0
+    assert process.wait(90) != 0
     process.stdout.close()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 30
     while any(is_alive(pid) for pid in pids):
         assert time.monotonic() < end, f"of {pids}, some are left"
         time.sleep(0.05)

@@ -110,10 +110,10 @@ def test_training_on_two_machines(start):
 
 
 @pytest.mark.parametrize(
-    ("how", "limit", "texts"),
+    ("how", "limit", "rank", "texts"),
     [
         (
-            "raises", 60,
+            "raises", 60, 1,
             [
                 r"rank 1 \(pid \d+\) failed: ValueError: bad batch at faults.py:\d+",
                 r"rank 0 \(pid \d+\) waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
@@ -123,14 +123,21 @@ def test_training_on_two_machines(start):
             ],
         ),
         (
-            "is killed", 60,
+            "is killed", 60, 1,
             [
                 r"rank 1 \(pid \d+\) was the first to end \(killed\?\)",
                 r"rank 0 \(pid \d+\) waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
             ],
         ),
         (
-            "is late", 1.5,
+            "is killed", 60, 2,
+            [
+                r"rank 2 \(pid \d+\) was the first to end \(killed\?\)",
+                r"rank 3 \(pid \d+\) waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
+            ],
+        ),
+        (
+            "is late", 1.5, 1,
             [
                 r"Timed out waiting 1500ms",
                 r"rank 0 \(pid \d+\) waited in #4 all_reduce of \(1000,\) float32 at faults.py:\d+",
@@ -138,15 +145,48 @@ def test_training_on_two_machines(start):
         ),
     ],
 )  # fmt: skip
-def test_faults(start, tmp_path, how, limit, texts):
+def test_faults(start, tmp_path, how, limit, rank, texts):
     # A copy of its own: other workers of this run start the same program.
     program = shutil.copy(PROGRAMS / "faults.py", tmp_path)
-    code, output = start(*MPIEXEC, program, how, limit, timeout=30)
+    code, output = start(*MPIEXEC, program, how, limit, rank, timeout=90)
     assert code != 0 and "all through" not in output
     for text in texts:
         assert re.search(text, output), output
     # mpiexec tells the other machine to kill its ranks, and does not wait until they are gone.
-    assert gone(program, within=10), output
+    assert gone(program, within=30), output
+
+
+LEAVES = """
+import sys, time
+import cygrad as torch, cygrad.distributed as dist
+dist.init_process_group()
+dist.destroy_process_group()
+dist.init_process_group()
+x = torch.ones(10)
+dist.all_reduce(x)
+if dist.get_rank() >= 2:
+    sys.exit(0)  # a whole machine
+if sys.argv[1] == "pairs":
+    if dist.get_rank() == 1:
+        time.sleep(6)
+    dist.send(x, 1) if dist.get_rank() == 0 else dist.recv(x, 0)
+    dist.send(x, 0) if dist.get_rank() == 1 else dist.recv(x, 1)
+    sys.stdout.write("met\\n")
+    sys.exit(0)
+dist.all_reduce(x)  # without a word it waits for half an hour
+"""
+
+
+def test_a_machine_whose_ranks_have_left(start, tmp_path):
+    """Other machines do not see its processes; those that do not wait for them go on."""
+    script = tmp_path / "leaves.py"
+    script.write_text(LEAVES)
+    code, output = start(*MPIEXEC, script, "all")
+    assert code != 0
+    assert re.search(r"RankFailure: rank [23] has left its program or the group, and does not come any more\n", output)
+    assert re.search(r"rank 0 \(pid \d+\) (waited in|failed: .*\n *after) #2 all_reduce of \(10,\)", output), output
+    code, output = start(*MPIEXEC, script, "pairs")
+    assert code == 0 and sorted(output.split()) == ["met", "met"], output
 
 
 def gone(program, within):

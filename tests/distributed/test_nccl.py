@@ -196,7 +196,7 @@ class Hanging:
 
 def through(pg):
     """Wait until the watchdog has seen that all is through."""
-    engine, end = pg._engines["cuda"], time.monotonic() + 10
+    engine, end = pg._engines["cuda"], time.monotonic() + 30
     while engine._under_way:
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -204,7 +204,7 @@ def through(pg):
 
 def failure_of(engine):
     """The error that the watchdog has found."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while engine.error is None:
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -95,7 +95,7 @@ def test_run_passes_the_signal_on():
         lines = [process.stdout.readline() for _ in range(2)]
         assert all(line.startswith("ready") for line in lines), lines
         process.send_signal(signal.SIGUSR1)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 0, output

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scheduler_tasks import Learner, Run, changes_what_is_needed, drawn, lacks_a_gradient, trained, warned
 
 import cygrad as torch
 from cygrad import nn
@@ -16,77 +17,7 @@ pytestmark = [
     pytest.mark.leaks_ok("what travels is kept for the workers"),
     pytest.mark.filterwarnings("ignore"),  # those of Ray and Dask; the workers' own are errors nowhere
 ]
-PATHS = os.pathsep.join([str(Path(torch.__file__).parents[1]), str(Path(__file__).resolve().parents[1])])
-
-
-# --- What the workers run -------------------------------------------------------------------------
-
-
-def trained(pair, x, steps=3):
-    """Train a model and its optimizer for some steps; returns both."""
-    model, optimizer = pair
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-    return model, optimizer
-
-
-class Run:
-    """A model and its optimizer in one object; Dask takes tuples apart."""
-
-    def __init__(self, pair):
-        self.model, self.optimizer = pair
-
-    def go_on(self, x):
-        trained((self.model, self.optimizer), x)
-        return self
-
-
-def warned(model, optimizer, x):
-    """What a step of an optimizer that has come apart from its model warns of."""
-    import warnings
-
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        trained((model, optimizer), x, 2)
-    return [str(each.message) for each in found]
-
-
-def lacks_a_gradient():
-    torch.ones(2).sum().backward()
-
-
-def changes_what_is_needed():
-    w = torch.ones(2, requires_grad=True)
-    h = w * 2
-    loss = (h**2).sum()
-    h += 1
-    loss.backward()
-
-
-def drawn(generator):
-    return torch.randn(3, generator=generator), generator
-
-
-class Learner:
-    """An actor: a model that stays in its process."""
-
-    def __init__(self, model):
-        self.model, self.optimizer = model, torch.optim.SGD(model.parameters(), lr=0.1)
-
-    def step(self, x):
-        self.optimizer.zero_grad()
-        loss = self.model(x).square().mean()
-        loss.backward()
-        self.optimizer.step()
-        return loss.detach(), [p.grad for p in self.model.parameters()]
-
-    def state(self):
-        return self.model.state_dict()
-
-    def fail(self):
-        changes_what_is_needed()
+PATHS = os.pathsep.join([str(Path(torch.__file__).parents[1]), str(Path(__file__).resolve().parents[1] / "support")])
 
 
 def made():
@@ -138,7 +69,7 @@ def test_errors_arrive_as_themselves(ray):
     with pytest.raises(AutogradError) as caught:
         ray.get(ray.remote(changes_what_is_needed).remote())
     assert isinstance(caught.value, ChangedInPlaceError) and type(caught.value.cause) is ChangedInPlaceError
-    assert "test_schedulers.py:" in str(caught.value.cause)  # the line of the task
+    assert "scheduler_tasks.py:" in str(caught.value.cause)  # the line of the task
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
@@ -212,7 +143,7 @@ def test_dask(dask):
 # --- The example ----------------------------------------------------------------------------------
 
 
-def test_the_sweep_gives_the_same_on_ray_and_on_dask():
+def test_the_sweep_gives_the_same_on_ray_and_on_dask(tmp_path):
     pytest.importorskip("ray")
     pytest.importorskip("dask")  # without it, `distributed` could be found as this folder
     distributed = pytest.importorskip("distributed")
@@ -221,10 +152,24 @@ def test_the_sweep_gives_the_same_on_ray_and_on_dask():
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
     def run(*options):
-        line = [sys.executable, str(example), "--trials", "4", "--rounds", "2", "--jobs", "2", *options]
+        line = [
+            sys.executable,
+            str(example),
+            "--trials",
+            "4",
+            "--rounds",
+            "2",
+            "--jobs",
+            "2",
+            "--out",
+            str(tmp_path),
+            *options,
+        ]
         done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=200, check=False)
         assert done.returncode == 0, done.stderr
-        return [line.split(" in ")[0] + line.split(";")[-1] for line in done.stdout.splitlines()]
+        *lines, picture = done.stdout.splitlines()
+        assert picture == f"wrote {tmp_path / 'sweep.png'}"
+        return [line.split(" in ")[0] + line.split(";")[-1] for line in lines]
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = PATHS

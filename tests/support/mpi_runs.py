@@ -29,7 +29,7 @@ def environment(**variables):
     )
 
 
-def ended(command, timeout=60, **variables):
+def ended(command, timeout=120, **variables):
     """Run a command; returns its exit code and all that it has written. Fails if it is not through in time."""
     process = subprocess.Popen(
         command,

@@ -1,7 +1,8 @@
 """`Board`: where each process of a machine stands, in memory that all of them see, and that outlives them.
 
 A row has fixed fields (`Row`) and two texts: the last collective, and where the program was when it was last asked.
-Only the row's own process writes to it; a reader may see a text half written, and shows it all the same.
+Only the row's own process writes to it; a reader may see a text half written, and shows it all the same. Behind the
+rows is a number for each rank of all machines: once it has left on another machine, one more than its last collective.
 This file has no imports of cygrad: the reporter runs it alone.
 """
 
@@ -10,9 +11,10 @@ import os
 import struct
 from typing import NamedTuple
 
-__all__ = ["ENDING", "FAILED", "LEFT", "RUNNING", "WAITING", "Board", "Row", "is_alive", "table"]
+__all__ = ["ENDING", "FAILED", "LEFT", "RUNNING", "THROUGH", "WAITING", "Board", "Row", "is_alive", "numbered", "table"]
 
-RUNNING, WAITING, FAILED, LEFT, ENDING = range(5)  # ENDING: it waits for the one that failed to end the job
+# LEFT: perhaps with collectives under way; THROUGH: without. ENDING: it waits for the one that failed to end the job.
+RUNNING, WAITING, FAILED, LEFT, ENDING, THROUGH = range(6)
 _HEAD = struct.Struct("<qqq")  # number of rows, row of the first failure or -1, whether it has been reported
 _ROW = struct.Struct("<qqqqq")  # rank, pid, state, asked, number of the last collective
 _TEXT = 448
@@ -33,11 +35,11 @@ class Row(NamedTuple):
 
 
 class Board:
-    """The rows of the processes of one machine, in a file that is open as `fd`."""
+    """The rows of the processes of one machine, of `ranks` in all, in a file that is open as `fd`."""
 
-    def __init__(self, fd, rows=None):
+    def __init__(self, fd, rows=None, ranks=0):
         if rows is not None:
-            os.ftruncate(fd, (rows + 1) * _SIZE)
+            os.ftruncate(fd, (rows + 1) * _SIZE + 8 * ranks)
         self.fd = fd
         self._memory = mmap.mmap(fd, os.fstat(fd).st_size)
         if rows is not None:
@@ -89,6 +91,15 @@ class Board:
             at = (index + 1) * _SIZE + 24
             struct.pack_into("<q", self._memory, at, struct.unpack_from("<q", self._memory, at)[0] + 1)
 
+    def leave_elsewhere(self, rank, number):
+        """Say that a rank of another machine has left, after this many collectives of the group of all."""
+        struct.pack_into("<q", self._memory, (self.count + 1) * _SIZE + 8 * rank, number + 1)
+
+    def left_elsewhere(self):
+        """{rank: number of its last collective} for the ranks of other machines that have left."""
+        numbers = enumerate(struct.iter_unpack("<q", self._memory[(self.count + 1) * _SIZE :]))
+        return {rank: number - 1 for rank, (number,) in numbers if number}
+
     @property
     def failure(self):
         """The row of the process that failed first, or None."""
@@ -129,21 +140,26 @@ def _state_of(pid):
         return ""
 
 
+def numbered(number, call):
+    """A collective as "#4 barrier"; a transfer between two processes has no number."""
+    return call if call.startswith(("send", "recv")) else f"#{number} {call}"
+
+
 def table(board):
     """A line for each process: what it does, or did last."""
     lines = []
     for row in board.rows():
-        call = f"#{row.number} {row.call}" if row.number else "before its first collective"
+        call = numbered(row.number, row.call) if row.call else "before its first collective"
         if row.state == FAILED:
-            text = f"failed: {row.place}" + (f"\n      after {call}" if row.number else "")
-        elif row.state == LEFT:
-            text = f"has left its program, after {call}" if row.number else "has left its program"
+            text = f"failed: {row.place}" + (f"\n      after {call}" if row.call else "")
+        elif row.state in (LEFT, THROUGH):
+            text = f"has left its program, after {call}" if row.call else "has left its program"
         elif row.state in (WAITING, ENDING):
             text = f"waited in {call}"
         else:
-            text = f"after {call}" if row.number else call
+            text = f"after {call}" if row.call else call
             text += f", its program is at {row.place}" if row.place else ""
-        if row.state not in (FAILED, LEFT) and _state_of(row.pid) == "T":
+        if row.state not in (FAILED, LEFT, THROUGH) and _state_of(row.pid) == "T":
             text = f"is stopped: {text}"
         lines.append(f"  rank {row.rank} (pid {row.pid}) {text}")
     return "\n".join(lines)

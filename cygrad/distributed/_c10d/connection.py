@@ -1,13 +1,16 @@
 """How `init_process_group` connects this process to the others: by which engine, store and rank."""
 
 import os
+import subprocess
+import sys
 import traceback
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
 from cygrad import get_num_threads, set_num_threads
 from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
-from cygrad.distributed._c10d.guard import Guard
+from cygrad.distributed._c10d.guard import Guard, program_line
 from cygrad.distributed._c10d.launchers import command, launched
 from cygrad.distributed._c10d.single import Single
 from cygrad.distributed._c10d.stores import HashStore
@@ -48,7 +51,7 @@ def connect(name, init_method, store, rank, world_size, timeout):
         if launch is not None and launch.size > 1 and store is None:
             _check_given(launch, rank, world_size)
         return _alone(init_method, store, rank, world_size, timeout)
-    return _by_mpi(launch, store, rank, world_size)
+    return _by_mpi(launch, store, rank, world_size, timeout)
 
 
 def _told(init_method, rank, world_size):
@@ -79,7 +82,7 @@ def _alone(init_method, store, rank, world_size, timeout):
     return Connection(Single(), store)
 
 
-def _by_mpi(launch, store, rank, world_size):
+def _by_mpi(launch, store, rank, world_size, timeout):
     """The connection of one of several processes, or of the only one where "mpi" was asked for."""
     if launch is None and world_size > 1:
         raise RuntimeError(
@@ -90,6 +93,12 @@ def _by_mpi(launch, store, rank, world_size):
         )
     if launch is not None:
         _check_given(launch, rank, world_size)
+    with _watched(launch, timeout.total_seconds(), program_line(sys._getframe())):
+        return _met(store)
+
+
+def _met(store):
+    """The connection, once MPI has started and all processes have come."""
     start_mpi()
     # MPI has started.
     from cygrad.distributed._c10d.mpi import MPI, Mpi, world
@@ -108,6 +117,26 @@ def _by_mpi(launch, store, rank, world_size):
         traceback.print_exc()
         everyone.Abort(1)
         raise
+
+
+@contextmanager
+def _watched(launch, seconds, place):
+    """Within this context a program watches this process: MPI waits without a look around, and lets no thread run."""
+    if launch is None or launch.size == 1 or os.name != "posix":
+        yield
+        return
+    program = os.path.join(os.path.dirname(__file__), "starting.py")
+    watcher = subprocess.Popen(
+        [sys.executable, "-I", "-S", program, str(os.getpid()), str(seconds), place],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # so that it can clear up when the launcher kills all
+    )
+    try:
+        yield
+    finally:
+        watcher.kill()
+        watcher.wait()
 
 
 def start_mpi():

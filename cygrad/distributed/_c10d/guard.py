@@ -19,7 +19,18 @@ import weakref
 import numpy as np
 
 import cygrad
-from cygrad.distributed._c10d.board import ENDING, FAILED, LEFT, RUNNING, WAITING, Board, is_alive, table
+from cygrad.distributed._c10d.board import (
+    ENDING,
+    FAILED,
+    LEFT,
+    RUNNING,
+    THROUGH,
+    WAITING,
+    Board,
+    is_alive,
+    numbered,
+    table,
+)
 from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
 from cygrad.distributed._c10d.errors import DistBackendError
 
@@ -27,11 +38,13 @@ __all__ = ["Guard", "RankFailure", "program_line"]
 
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
-_ON_THE_WAY_FOR = 5.0  # the same, if that process has begun the collective, and its data may be on the way
-_GRACE = 4.0  # seconds for the others to see a failure
+_ON_THE_WAY_FOR = 4.0  # the same, if that process has begun the collective, and its data may be on the way
+_GRACE = 3.0  # seconds for the others to see a failure
 _FORWARDED = 0.5  # seconds for the launcher to pass on what was printed: it drops what it has not read at the end
 _ANSWER = 0.6  # seconds for the others to write where their programs are
+_HANDED_OVER = 1.0  # seconds for MPI to send what a rank says when it leaves
 _FAILED = 32003  # the tag of messages about failures to ranks of other machines
+_LEFT = 32005  # the tag of messages to the first ranks of other machines, of a rank that leaves
 _MEETING = 32004  # the tag of messages between the ranks of a group that is made
 _SIGNATURE = 1024  # bytes of a call when calls are compared
 _OURS = os.path.dirname(cygrad.__file__) + os.sep
@@ -63,9 +76,10 @@ def _failure_line(trace):
 class _Watch:
     """What one collective's waiting is watched by."""
 
-    def __init__(self, guard, members, call, number):
+    def __init__(self, guard, members, call, number, is_of_all=False):
         self._guard, self._members, self._call, self._number = guard, members, call, number
-        self._text = f"#{number} {call}"
+        self._is_of_all = is_of_all  # whether the number counts collectives of the group of all
+        self._text = numbered(number, call)
         self._has_noted = False
 
     def begin(self):
@@ -74,6 +88,10 @@ class _Watch:
 
     def end(self):
         self._guard.board.state(self._guard.index, RUNNING)
+
+    def finished(self):
+        """The collective is through in this process."""
+        self._guard.count(-1)
 
     def __call__(self, waited):
         guard = self._guard
@@ -98,20 +116,31 @@ class _Watch:
         for row in self._guard.board.rows():
             if row.rank not in self._members or row.rank == self._guard.rank:
                 continue
-            if row.state == LEFT and (waited > _ON_THE_WAY_FOR or not self._took_part(row)):
-                raise RankFailure(
-                    f"rank {row.rank} has left its program or the group, and does not come any more\n"
-                    f"  this rank waited in {self._text}"
-                )
+            if row.state in (LEFT, THROUGH) and not self._took_part(row):
+                self._raise_left(row.rank)
+            if row.state == LEFT and waited > _ON_THE_WAY_FOR:
+                self._raise_left(row.rank)
             if not is_alive(row.pid):
                 raise RankFailure(
                     f"rank {row.rank} (pid {row.pid}) has ended without a word: was it killed?\n"
                     f"  this rank waited in {self._text}"
                 )
+        if waited > _ON_THE_WAY_FOR:
+            for rank, number in self._guard.board.left_elsewhere().items():
+                if rank in self._members and not (self._is_of_all and number >= self._number):
+                    self._raise_left(rank)
+
+    def _raise_left(self, rank):
+        raise RankFailure(
+            f"rank {rank} has left its program or the group, and does not come any more\n"
+            f"  this rank waited in {self._text}"
+        )
 
     def _took_part(self, row):
         """Whether a process left after it had begun this collective, so that its data may still be on the way."""
-        return row.number == self._number and row.call.partition(" at ")[0] == self._call.partition(" at ")[0]
+        if row.number == self._number:
+            return row.call.partition(" at ")[0] == self._call.partition(" at ")[0]
+        return row.number > self._number and _group_of(row.call) == _group_of(self._call)
 
     def table(self):
         """Where all processes of this machine are now."""
@@ -126,15 +155,22 @@ class Guard:
     everyone, here: mpi4py's communicators of all processes, and of those of this machine.
     """
 
+    _last: "Guard | None" = None  # the last one, if ranks of other machines may still say goodbye to it
+
     def __init__(self, everyone, here):
         self.rank, self.index = everyone.rank, here.rank
         self._pid, self._abort, self._everyone = os.getpid(), everyone.Abort, everyone
         self._has_far = here.size < everyone.size
         self.far_failure = None  # rank and text of a failure on another machine
         self._is_ended = threading.Event()
+        self._under_way, self._lock, self._number_of_all = 0, threading.Lock(), 0
         self._numbers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._is_closed = False
         self.board = self._meet(here)
+        first = here.bcast(self.rank, 0)
+        self._is_first, self._goodbyes_to_come = first == self.rank, everyone.size - here.size
+        self._firsts = {*everyone.allgather(first)} - {first}  # of the other machines
+        self._follow()
         self._keep_answering()
         self._last_hook, sys.excepthook = sys.excepthook, self._failed
         atexit.register(self._left)
@@ -144,7 +180,7 @@ class Guard:
         path = None
         if self.index == 0:
             file, path = tempfile.mkstemp(prefix="cygrad-")
-            board = Board(file, here.size)
+            board = Board(file, here.size, self._everyone.size)
         path = here.bcast(path, 0)
         if self.index != 0:
             board = Board(os.open(path, os.O_RDWR))
@@ -172,6 +208,7 @@ class Guard:
             while not self._is_ended.wait(_ANSWER / 3):
                 if self._has_far and self._everyone.iprobe(tag=_FAILED):
                     self.far_failure = self._everyone.recv(tag=_FAILED)
+                self._hear_goodbyes()
                 row = board.row(index)
                 if row.asked != answered and row.state in (RUNNING, WAITING):
                     answered = row.asked
@@ -180,25 +217,49 @@ class Guard:
         self._thread = threading.Thread(target=answer, name="cygrad.distributed", daemon=True)
         self._thread.start()
 
+    def _follow(self):
+        """Take over from the guard of a group that was destroyed, to which all have said goodbye by now."""
+        if Guard._last is not None:
+            Guard._last._hear_the_last()
+            atexit.unregister(Guard._last._hear_the_last)
+        Guard._last = self if self._is_first and self._goodbyes_to_come else None
+        if Guard._last is not None:
+            atexit.register(self._hear_the_last)  # which comes after `_left`, as it is registered before
+
     # --- Collectives -----------------------------------------------------------------------------
 
-    def entered(self, group, name, tensors, details):
-        """A collective begins: check what can be checked, and return what watches while it is waited for."""
+    def entered(self, group, name, tensors, details, peer=None):
+        """A collective begins: check what can be checked, and return what watches while it is waited for.
+
+        peer: the only other rank of the group that takes part, if not all do.
+        """
         if os.getpid() != self._pid:
             raise RuntimeError(
                 f"{name}: this process was forked after init_process_group, and is not one of the ranks\n"
                 "  to fix it: fork before init_process_group, or leave collectives to the process that called it"
             )
-        number = self._numbers[group] = self._numbers.get(group, 0) + 1
+        is_between_two = name.startswith(("send", "recv"))
+        number = self._numbers[group] = self._numbers.get(group, 0) + (not is_between_two)
         text = _described(name, tensors)
-        if group.group_desc != "default_pg":
+        is_of_all = group.group_desc == "default_pg"
+        if is_of_all:
+            self._number_of_all = number
+        else:
             text += f" in group {group.group_name}"
-        if get_debug_level() is DebugLevel.DETAIL and not name.startswith(("send", "recv")):
+        if get_debug_level() is DebugLevel.DETAIL and not is_between_two:
             self._compare(group, number, text, name, tensors, details)
         text = f"{text} at {program_line(sys._getframe(1))}"
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
-        return _Watch(self, group._ranks, text, number)
+        self.count(1)
+        return _Watch(
+            self, group._ranks if peer is None else [group._ranks[peer]], text, number, is_of_all and not is_between_two
+        )
+
+    def count(self, change):
+        """Count the collectives that are under way."""
+        with self._lock:
+            self._under_way += change
 
     def meet(self, ranks, engine, timeout):
         """Wait until all of these ranks are about to make a group, in which MPI would wait without a look around."""
@@ -317,7 +378,28 @@ class Guard:
             self._is_ended.set()
             self._thread.join()  # before MPI ends
         if os.getpid() == self._pid and not self._is_closed and self.board.row(self.index).state != FAILED:
-            self.board.state(self.index, LEFT)
+            self.board.state(self.index, LEFT if self._under_way else THROUGH)
+            self._say_goodbye()
+
+    def _say_goodbye(self):
+        """Let other machines know that this rank does not come any more, as they do not see it."""
+        word = self.rank, self._number_of_all if not self._under_way else -1
+        sent = [self._everyone.isend(word, rank, _LEFT) for rank in sorted(self._firsts)]
+        end = time.monotonic() + _HANDED_OVER
+        while sent and time.monotonic() < end:
+            sent = [each for each in sent if not each.test()[0]]
+
+    def _hear_goodbyes(self):
+        """Receive what ranks of other machines say when they leave; True once all of them have."""
+        while self._is_first and self._goodbyes_to_come and self._everyone.iprobe(tag=_LEFT):
+            self.board.leave_elsewhere(*self._everyone.recv(tag=_LEFT))
+            self._goodbyes_to_come -= 1
+        return not self._is_first or not self._goodbyes_to_come
+
+    def _hear_the_last(self):
+        """Before MPI ends, receive what is left: MPI would complain. It waits for all other ranks, too."""
+        while os.getpid() == self._pid and not self._hear_goodbyes():
+            time.sleep(0.01)
 
     def close(self):
         """The group of all is destroyed: this process goes on alone."""
@@ -335,6 +417,11 @@ def _described(name, tensors):
     shown = ", ".join(f"{tuple(each.shape)} {str(each.dtype).rpartition('.')[2]}" for each in tensors[:3])
     more = f", ... {len(tensors)} tensors" if len(tensors) > 3 else ""
     return f"{name} of {shown}{more}"
+
+
+def _group_of(call):
+    """The name of the group in a call's text, "" for that of all."""
+    return call.partition(" at ")[0].partition(" in group ")[2]
 
 
 def _details(details):

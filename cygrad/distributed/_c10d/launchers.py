@@ -1,4 +1,7 @@
-"""What a launcher (`mpiexec`, `srun`, `cygrad.distributed.run`) tells a process in its environment."""
+"""What a launcher (`mpiexec`, `srun`, `cygrad.distributed.run`) tells a process in its environment.
+
+This file has no imports of cygrad: `starting.py` reads it alone.
+"""
 
 import os
 import signal
@@ -30,26 +33,26 @@ _VARIABLES = [
 ]  # fmt: skip
 
 
-def launched():
-    """What the launcher has told, or None if there was none."""
+def launched(variables=os.environ):
+    """What the launcher has told a process with these variables, or None if there was none."""
     for launcher, *names in _VARIABLES:
-        rank, size, local_rank, local_size = (_number(name) for name in names)
+        rank, size, local_rank, local_size = (_number(variables, name) for name in names)
         if rank >= 0 and size > 0:
             if launcher == "srun" and local_size < 0:
-                local_size = _slurm_local_size()
+                local_size = _slurm_local_size(variables)
             return Launch(launcher, rank, size, local_rank, local_size)
     return None
 
 
-def _number(name):
-    value = os.environ.get(name, "")
+def _number(variables, name):
+    value = variables.get(name, "")
     return int(value) if value.isdecimal() else -1
 
 
-def _slurm_local_size():
+def _slurm_local_size(variables):
     """The number of tasks on this node, from e.g. "4(x2),3": 4 on each of the first two, 3 on the third."""
-    node = _number("SLURM_NODEID")
-    for part in os.environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
+    node = _number(variables, "SLURM_NODEID")
+    for part in variables.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         tasks, _, times = part.partition("(x")
         node -= int(times.rstrip(")")) if times else 1
         if node < 0 and tasks.isdecimal():

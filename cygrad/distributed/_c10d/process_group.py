@@ -200,14 +200,15 @@ class ProcessGroup:
         """What makes a parcel of a tensor for this reduction."""
         return lambda tensor, writes: wire.reduced(tensor, op, self.size(), writes, self._engine(tensor).on_device)
 
-    def _run(self, name, tensors, parcels, begin, results=None, details=""):
+    def _run(self, name, tensors, parcels, begin, results=None, details="", peer=None):
         """Begin a transfer of each of these parcels; returns the `Work` whose result are the tensors.
 
-        details: what else must be equal in all processes, such as the root, for the comparison of calls.
+        details: what else must be equal in all processes, such as the root, for the comparison of calls; peer: the
+        only other process that takes part, if not all do.
         """
         watch = None
         if self._guard is not None:
-            watch = self._guard.entered(self, name, tensors, details)
+            watch = self._guard.entered(self, name, tensors, details, peer)
         with self._engine(tensors[0]).together() if len(tensors) > 1 else nullcontext():
             handles = [begin(self._engine(tensor), parcel.array, tensor) for tensor, parcel in zip(tensors, parcels)]
         writes = [parcel.write for parcel in parcels if parcel.write is not None]
@@ -379,7 +380,7 @@ class ProcessGroup:
         self._check_peer("send", peer)
         return self._run(
             f"send to rank {peer}", tensors, [self._moved(tensor, False)],
-            lambda engine, array, _: engine.send(array, peer, tag), details=None,
+            lambda engine, array, _: engine.send(array, peer, tag), details=None, peer=peer,
         )  # fmt: skip
 
     def recv(self, tensors, peer, tag=0):
@@ -397,7 +398,7 @@ class ProcessGroup:
         (tensor,) = tensors
         return self._run(
             "recv" if peer is None else f"recv from rank {peer}", tensors, [self._moved(tensor, True)],
-            lambda engine, array, _: engine.recv(array, peer, tag), details=None,
+            lambda engine, array, _: engine.recv(array, peer, tag), details=None, peer=peer,
         )  # fmt: skip
 
     def _monitor(self, timeout, wait_all_ranks):

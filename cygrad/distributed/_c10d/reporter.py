@@ -11,33 +11,6 @@ import sys
 import time
 
 _GRACE = 0.5  # seconds for the others to end, once one has
-_PATIENCE = 30  # seconds for all to end, before their files are left where they are
-
-
-def _files_of_mpi(pids):
-    """The files in /dev/shm that MPICH shares between these processes; others end with the last one by themselves."""
-    found = set()
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-                found |= {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line and "(del" not in line}
-        except OSError:  # it has ended, or this is no Linux
-            continue
-    return found
-
-
-def _remove(files, pids):
-    """Remove files once none of the processes that share them is left."""
-    end = time.monotonic() + _PATIENCE
-    while any(board_module.is_alive(pid) for pid in pids):
-        if time.monotonic() > end:
-            return
-        time.sleep(0.05)
-    for path in files:
-        try:
-            os.unlink(path)
-        except OSError:  # MPI has removed it
-            continue
 
 
 def _wait_for_an_end(pids):
@@ -64,23 +37,25 @@ def main(fd):
     """Wait for the end, report it, and clear up."""
     board = board_module.Board(fd)
     pids = [row.pid for row in board.rows()]
-    files = _files_of_mpi(pids)
+    files = leftovers.files_of_mpi(pids)
     try:
         report(board)
     finally:
-        _remove(files, pids)
+        leftovers.remove(files, pids, board_module.is_alive)
 
 
 def _not_waiting(board, indices):
-    return [index for index in indices if board.row(index).state not in (board_module.LEFT, board_module.WAITING)]
+    harmless = board_module.LEFT, board_module.THROUGH, board_module.WAITING
+    return [index for index in indices if board.row(index).state not in harmless]
 
 
 def report(board):
     """Wait until all processes have left, or one has ended otherwise, and say so unless another process has."""
     pids = {index: row.pid for index, row in enumerate(board.rows())}
+    left = board_module.LEFT, board_module.THROUGH
     while pids:
         ended = _wait_for_an_end(pids)
-        killed = [index for index in ended if board.row(index).state != board_module.LEFT]
+        killed = [index for index in ended if board.row(index).state not in left]
         if killed:
             break
         for index in ended:
@@ -107,6 +82,7 @@ def report(board):
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import board as board_module  # type: ignore[import-not-found]  # the file beside this one
+    import board as board_module  # type: ignore[import-not-found]  # the files beside this one
+    import leftovers  # type: ignore[import-not-found]
 
     main(int(sys.argv[1]))

@@ -68,6 +68,8 @@ class Work:
                 for finish in self._finish:
                     finish()
                 self._source = next((h.source() for h in self._handles if h.source() is not None), None)
+                if self._watch is not None:
+                    self._watch.finished()
                 self._end()
         except TimeoutError as error:
             timeout = args[0]

@@ -1,4 +1,4 @@
-"""Three collectives, and then something goes wrong in rank 1, in a way that the first argument names."""
+"""`faults.py HOW LIMIT [RANK]`: three collectives, and then something goes wrong in rank 1, or RANK, in this way."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ import cygrad as torch
 import cygrad.distributed as dist
 
 how, limit = sys.argv[1], float(sys.argv[2])
+victim = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 if how == "fails elsewhere":  # as if each rank were on a machine of its own
     from mpi4py import MPI
 
@@ -69,7 +70,7 @@ def go_wrong(x):
 
 for step in range(5):
     x = torch.ones(1000)
-    if step == 3 and dist.get_rank() == 1:
+    if step == 3 and dist.get_rank() == victim:
         go_wrong(x)
     if step == 3 and how == "skips a monitored barrier":
         dist.monitored_barrier(timeout=timedelta(seconds=0.5), wait_all_ranks=True)

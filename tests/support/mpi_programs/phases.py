@@ -14,6 +14,7 @@ import time
 import cygrad as torch
 import cygrad.distributed as dist
 import cygrad.distributed.checkpoint as dcp
+from cygrad.distributed._c10d.leftovers import files_of_mpi
 
 phase, victim, how, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 is_victim = int(os.environ["PMI_RANK"]) == victim
@@ -41,7 +42,8 @@ def soon(here):
 
 go_wrong("init")
 dist.init_process_group("gloo")
-sys.stderr.write(f"pid {os.getpid()}\n")
+shared = "".join(f"file {path}\n" for path in files_of_mpi([os.getpid()]))  # which it leaves if it is killed
+sys.stderr.write(f"pid {os.getpid()}\n{shared}")
 if phase == "exit":
     atexit.register(go_wrong, "exit")
 model = torch.nn.parallel.DistributedDataParallel(
