@@ -55,6 +55,7 @@ class Capture:
         self.pool = pool
         self.kept = []  # arrays that the graph reads
         self.workspaces = {}  # cuBLAS workspaces, by stream
+        self.plans = {}  # cuFFT's plans, by GPU, stream and arguments
         self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
         self._allocating = cupy().cuda.using_allocator(allocator.for_graphs(pool.pool.malloc))
         self._beside = {}  # by GPU: the stream for copies
