@@ -10,13 +10,14 @@ import math
 from _thread import _local as local
 from collections import OrderedDict
 from importlib import import_module
+from typing import Any
 
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.runtime.graph_capture import current, place
 
 MOST_PLANS = 16  # of a thread: each holds a work area
 _TYPES = {"c2c": {"F": "C2C", "D": "Z2Z"}, "r2c": {"f": "R2C", "d": "D2Z"}, "c2r": {"F": "C2R", "D": "Z2D"}}
-_OF_RESULTS = {"c2c": str, "r2c": str.upper, "c2r": str.lower}  # dtype chars
+_OF_RESULTS: dict[str, Any] = {"c2c": str, "r2c": str.upper, "c2r": str.lower}  # dtype chars
 
 
 class _OfThread(local):
