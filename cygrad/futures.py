@@ -182,5 +182,13 @@ def _advance_all(advances: list[Callable[[bool], None]], is_blocking: bool) -> N
 
 
 def wait_all(futures: list[Future]) -> list:
-    """Wait for all of these futures, and return the list of their results; raise the first error, if any."""
+    """Wait for all of these futures, and return the list of their results; raise the first error, if any.
+
+    >>> from cygrad.futures import Future, wait_all
+    >>> futures = [Future(), Future()]
+    >>> futures[1].set_result("b")
+    >>> futures[0].set_result("a")
+    >>> wait_all(futures)
+    ['a', 'b']
+    """
     return [future.wait() for future in collect_all(futures).wait()]

@@ -55,7 +55,15 @@ def get_dir() -> str:
 
 
 def set_dir(d: Any) -> None:
-    """Set the download directory."""
+    """Set the download directory.
+
+    >>> import cygrad
+    >>> before = cygrad.hub.get_dir()
+    >>> cygrad.hub.set_dir("downloads")
+    >>> cygrad.hub.get_dir()
+    'downloads'
+    >>> cygrad.hub.set_dir(before)
+    """
     global _hub_dir
     _hub_dir = os.path.expanduser(os.fspath(d))
 
@@ -70,14 +78,28 @@ def list(
     trust_repo: str = "check",
     verbose: bool = True,
 ) -> Any:
-    """Raises RuntimeError: code of a repository on the internet is never run."""
+    """Raises RuntimeError: code of a repository on the internet is never run.
+
+    >>> import cygrad
+    >>> cygrad.hub.list("pytorch/vision")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.hub: 'pytorch/vision' is a repository on the internet...
+    """
     raise _no_download(github)
 
 
 def help(
     github: Any, model: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: str = "check"
 ) -> Any:
-    """Raises RuntimeError: code of a repository on the internet is never run."""
+    """Raises RuntimeError: code of a repository on the internet is never run.
+
+    >>> import cygrad
+    >>> cygrad.hub.help("pytorch/vision", "resnet18")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.hub: 'pytorch/vision' is a repository on the internet...
+    """
     raise _no_download(github)
 
 
@@ -92,10 +114,19 @@ def load(
     skip_validation: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Return `model(*args, **kwargs)`, a function of the file hubconf.py in a folder; needs `source="local"`.
+    r"""Return `model(*args, **kwargs)`, a function of the file hubconf.py in a folder; needs `source="local"`.
 
     Raises RuntimeError for a repository on the internet: downloaded code is never run. Raises ValueError for another
     `source`, and RuntimeError if the file lacks the function or packages that it lists as `dependencies`.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with open(os.path.join(folder.name, "hubconf.py"), "w") as file:
+    ...     size = file.write("import cygrad\ndef tiny(width=2):\n    return cygrad.nn.Linear(width, 1)\n")
+    >>> cygrad.hub.load(folder.name, "tiny", width=3, source="local")
+    Linear(in_features=3, out_features=1, bias=True)
+    >>> folder.cleanup()
     """
     source = source.lower()
     if source not in ("github", "local"):
@@ -147,6 +178,17 @@ def download_url_to_file(url: Any, dst: Any, hash_prefix: Any = None, progress: 
     """Download a file; it appears at `dst` only when complete.
 
     With `hash_prefix`, raises RuntimeError unless the file's SHA-256 starts with it. `progress` shows a tqdm bar.
+
+    >>> import cygrad
+    >>> import os, pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> there = pathlib.Path(folder.name, "weights.pt")
+    >>> size = there.write_bytes(b"weights")
+    >>> here = os.path.join(folder.name, "here.pt")
+    >>> cygrad.hub.download_url_to_file(there.as_uri(), here, progress=False)
+    >>> pathlib.Path(here).read_bytes()
+    b'weights'
+    >>> folder.cleanup()
     """
     from urllib.request import urlopen  # slow to import
 
@@ -219,6 +261,15 @@ def load_state_dict_from_url(
 
     With `check_hash`, the file name must end with a dash and the first digits of the file's SHA-256
     (`resnet18-f37072fd.pth`); RuntimeError if they differ. Reads the formats of `cygrad.load`.
+
+    >>> import cygrad
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> there = pathlib.Path(folder.name, "weights.pt")
+    >>> cygrad.save({"weight": cygrad.ones(2)}, there)
+    >>> cygrad.hub.load_state_dict_from_url(there.as_uri(), model_dir=folder.name, progress=False)
+    {'weight': tensor([1., 1.])}
+    >>> folder.cleanup()
     """
     from urllib.parse import urlparse  # slow to import
 

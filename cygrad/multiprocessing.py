@@ -25,17 +25,31 @@ __all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_s
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the names of the strategies for sharing memory: only anonymous files."""
+    """Return the names of the strategies for sharing memory: only anonymous files.
+
+    >>> import cygrad
+    >>> cygrad.multiprocessing.get_all_sharing_strategies()
+    {'file_descriptor'}
+    """
     return {"file_descriptor"}
 
 
 def get_sharing_strategy() -> str:
-    """Return the current strategy for sharing memory."""
+    """Return the current strategy for sharing memory.
+
+    >>> import cygrad
+    >>> cygrad.multiprocessing.get_sharing_strategy()
+    'file_descriptor'
+    """
     return "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Set the strategy for sharing memory. Accepts those of PyTorch and has no effect."""
+    """Set the strategy for sharing memory. Accepts those of PyTorch and has no effect.
+
+    >>> import cygrad
+    >>> cygrad.multiprocessing.set_sharing_strategy("file_system")
+    """
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 
@@ -49,11 +63,23 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """Raised when a process has failed with an exception, whose traceback is in the text."""
+    """Raised when a process has failed with an exception, whose traceback is in the text.
+
+    >>> import cygrad
+    >>> error = cygrad.multiprocessing.ProcessRaisedException("Traceback ...", error_index=1, pid=1234)
+    >>> error.error_index, error.pid
+    (1, 1234)
+    """
 
 
 class ProcessExitedException(ProcessException):
-    """Raised when a process has ended with a nonzero exit code, or by a signal."""
+    """Raised when a process has ended with a nonzero exit code, or by a signal.
+
+    >>> import cygrad
+    >>> error = cygrad.multiprocessing.ProcessExitedException("ended", error_index=1, error_pid=1234, exit_code=3)
+    >>> error.error_index, error.exit_code
+    (1, 3)
+    """
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -63,7 +89,16 @@ class ProcessExitedException(ProcessException):
 
 
 class ProcessContext:
-    """The processes started by a call of `spawn`."""
+    """The processes started by a call of `spawn`.
+
+    >>> import cygrad
+    >>> import time
+    >>> context = cygrad.multiprocessing.spawn(time.sleep, nprocs=2, join=False)  # sleep(0) and sleep(1)
+    >>> len(context.pids())
+    2
+    >>> while not context.join():  # True once all have ended
+    ...     pass
+    """
 
     def __init__(self, processes: Any, errors: Any) -> None:
         self.processes, self._errors = processes, errors
@@ -137,6 +172,12 @@ def spawn(
 
     With `join`, waits for all processes, and raises the error of the first that fails; otherwise returns a
     `ProcessContext`. Arguments must be picklable, unless `start_method` is "fork".
+
+    Raises ProcessRaisedException or ProcessExitedException if a process fails. `fn` must be importable.
+
+    >>> import cygrad
+    >>> import time
+    >>> cygrad.multiprocessing.spawn(time.sleep, nprocs=1)  # time.sleep(0) in another process
     """
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
@@ -149,7 +190,12 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Start processes as `spawn` does, by any start method."""
+    """Start processes as `spawn` does, by any start method.
+
+    >>> import cygrad
+    >>> import time
+    >>> context = cygrad.multiprocessing.start_processes(time.sleep, nprocs=1, start_method="spawn")
+    """
     context: Any = _processes.get_context(start_method)
     if start_method != "fork":
         pickle.dumps((fn, args))  # errors are raised here, before a process is half started

@@ -24,6 +24,13 @@ class SobolEngine:
     tensor([[0.0000, 0.0000],
             [0.5000, 0.5000],
             [0.7500, 0.2500]])
+    >>> engine = torch.quasirandom.SobolEngine(dimension=2)
+    >>> engine.draw_base2(2).shape
+    torch.Size([4, 2])
+    >>> start = engine.reset()
+    >>> ahead = engine.fast_forward(2)
+    >>> engine.draw(1)
+    tensor([[0.7500, 0.2500]])
     """
 
     MAXBIT = 30

@@ -112,7 +112,15 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
-    """Solve `input @ x = other` for a matrix by compressed rows. As in PyTorch, this has no form for the CPU."""
+    """Solve `input @ x = other` for a matrix by compressed rows. As in PyTorch, this has no form for the CPU.
+
+    >>> import cygrad
+    >>> matrix = cygrad.eye(2).to_sparse_csr()
+    >>> cygrad.sparse.spsolve(matrix, cygrad.ones(2))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: Could not run 'aten::_spsolve' with arguments from the 'SparseCsrCPU' backend...
+    """
     raise _not_for("_spsolve", "SparseCsrCUDA" if input.device.type == "cuda" else "SparseCsrCPU")
 
 
@@ -126,6 +134,10 @@ class check_sparse_tensor_invariants(ContextDecorator):
     >>> with cygrad.sparse.check_sparse_tensor_invariants():
     ...     cygrad.sparse.check_sparse_tensor_invariants.is_enabled()
     True
+    >>> cygrad.sparse.check_sparse_tensor_invariants.enable()
+    >>> cygrad.sparse.check_sparse_tensor_invariants.is_enabled()
+    True
+    >>> cygrad.sparse.check_sparse_tensor_invariants.disable()
     """
 
     def __init__(self, enable: bool = True) -> None:

@@ -178,7 +178,24 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Decorate `backward` so that it runs in the autocast state of `forward`; see `custom_fwd`."""
+    """Decorate `backward` so that it runs in the autocast state of `forward`; see `custom_fwd`.
+
+    >>> import cygrad
+    >>> class Double(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     @cygrad.amp.custom_fwd(device_type="cpu")
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @cygrad.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.autocast("cpu"):
+    ...     Double.apply(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
     _check_device_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -21,7 +21,12 @@ _HOPELESS = 2.0**-24  # no float16 gradient needs a smaller scale
 
 
 class OptState(Enum):
-    """What a scaler has done for an optimizer since the last `update`."""
+    """What a scaler has done for an optimizer since the last `update`.
+
+    >>> from cygrad.amp.grad_scaler import OptState
+    >>> [state.name for state in OptState]
+    ['READY', 'UNSCALED', 'STEPPED']
+    """
 
     READY = 0
     UNSCALED = 1

@@ -15,6 +15,11 @@ from types import ModuleType
 from cygrad.as_torch import aliases
 from cygrad.utils.warning import warn
 
+__all__ = [
+    "as_torch",
+    "pytest_addoption",
+]
+
 _PATH = os.path.join(os.path.dirname(__file__), "path")  # holds a `torch` that subprocesses find, and its metadata
 
 
@@ -25,6 +30,14 @@ def as_torch():
     and `torch.__version__` is the version of PyTorch whose semantics cygrad has. Calling it again changes nothing.
 
     Raises RuntimeError if PyTorch is already imported. Warns if PyTorch is installed, since cygrad takes its place.
+
+    In a program of its own:
+
+    >>> import cygrad
+    >>> import subprocess, sys
+    >>> program = "import cygrad; cygrad.as_torch(); import torch; print(torch.nn is cygrad.nn)"
+    >>> print(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip())
+    True
     """
     present = sys.modules.get("torch")
     if present is aliases.torch:
@@ -57,7 +70,14 @@ def _warn_of_installed():
 
 
 def pytest_addoption(parser):
-    """Turn the switch on as soon as pytest loads `-p cygrad.as_torch`, before it imports other plugins and tests."""
+    """Turn the switch on as soon as pytest loads `-p cygrad.as_torch`, before it imports other plugins and tests.
+
+    pytest calls it, for `python -m pytest -p cygrad.as_torch`.
+
+    >>> import cygrad
+    >>> callable(cygrad.as_torch.pytest_addoption)
+    True
+    """
     as_torch()
 
 

@@ -12,13 +12,22 @@ import cygrad
 from cygrad.as_torch.lacking import what_serves_instead
 from cygrad.torch_version import __version__
 
+__all__ = [
+    "cygrad_name",
+]
+
 # PyTorch has other modules of these names, or none.
 _HIDDEN = frozenset(("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as_torch", "debug", "viz"))
 _ELSEWHERE = {"torch.version": "cygrad.as_torch.version", "torch._ops": "cygrad.as_torch.ops"}
 
 
 def cygrad_name(name):
-    """The full name of the module of cygrad that `torch.x.y` stands for, or None."""
+    """The full name of the module of cygrad that `torch.x.y` stands for, or None.
+
+    >>> from cygrad.as_torch.aliases import cygrad_name
+    >>> cygrad_name("torch.nn.functional")
+    'cygrad.nn.functional'
+    """
     parts = name.split(".")
     return _ELSEWHERE.get(name) or (None if parts[1] in _HIDDEN else ".".join(["cygrad", *parts[1:]]))
 

@@ -15,7 +15,12 @@ _INSTEAD = {
 
 
 def what_serves_instead(name):
-    """The second line of an error about a missing `torch.x.y`, or nothing."""
+    """The second line of an error about a missing `torch.x.y`, or nothing.
+
+    >>> from cygrad.as_torch.aliases import what_serves_instead
+    >>> isinstance(what_serves_instead("torch.nowhere"), str)
+    True
+    """
     while name:
         if name in _INSTEAD:
             return f"\n  {_INSTEAD[name]}"

@@ -14,7 +14,12 @@ _LEVELS = {"AVX512": ("AVX512F", "AVX512DQ", "AVX512BW", "AVX512VL"), "AVX2": ("
 
 
 def get_cpu_capability():
-    """Return the widest instructions that loops can use: "AVX512", "AVX2", or "DEFAULT" for neither."""
+    """Return the widest instructions that loops can use: "AVX512", "AVX2", or "DEFAULT" for neither.
+
+    >>> import cygrad
+    >>> cygrad.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    True
+    """
     try:
         features = import_module("numpy._core._multiarray_umath").__cpu_features__
     except (AttributeError, ImportError):  # names of NumPy's own

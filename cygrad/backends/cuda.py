@@ -47,6 +47,16 @@ __all__ = [
 _ways = dict.fromkeys(("flash", "math", "mem_efficient", "cudnn"), True)
 
 
+_EXAMPLE = """
+
+>>> import cygrad
+>>> cygrad.backends.cuda.enable_{0}_sdp(False)
+>>> cygrad.backends.cuda.{0}_sdp_enabled()
+False
+>>> cygrad.backends.cuda.enable_{0}_sdp(True)
+"""
+
+
 def _switch(way):
     def enable(enabled):
         _ways[way] = bool(enabled)
@@ -56,8 +66,9 @@ def _switch(way):
 
     for function, name in ((enable, f"enable_{way}_sdp"), (is_enabled, f"{way}_sdp_enabled")):
         function.__name__ = function.__qualname__ = name
-    enable.__doc__ = f"Allow the attention backend that PyTorch calls {way}; it has no effect here."
-    is_enabled.__doc__ = f"The value set by `enable_{way}_sdp`, True by default."
+    shown = _EXAMPLE.format(way)
+    enable.__doc__ = f"Allow the attention backend that PyTorch calls {way}; it has no effect here.{shown}"
+    is_enabled.__doc__ = f"The value set by `enable_{way}_sdp`, True by default.{shown}"
     return enable, is_enabled
 
 
@@ -71,7 +82,15 @@ enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Any:
-    """A context in which these are set."""
+    """A context in which these are set.
+
+    >>> import cygrad
+    >>> with cygrad.backends.cuda.sdp_kernel(enable_flash=False):
+    ...     cygrad.backends.cuda.flash_sdp_enabled()
+    False
+    >>> cygrad.backends.cuda.flash_sdp_enabled()
+    True
+    """
     before = dict(_ways)
     _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
@@ -81,7 +100,12 @@ def sdp_kernel(
 
 
 def is_built() -> bool:
-    """Whether an NVIDIA GPU can be used."""
+    """Whether an NVIDIA GPU can be used.
+
+    >>> import cygrad
+    >>> cygrad.backends.cuda.is_built() == cygrad.cuda.is_available()
+    True
+    """
     return cygrad.cuda.is_available()
 
 
@@ -89,7 +113,14 @@ def is_built() -> bool:
 
 
 class SDPAParams(NamedTuple):
-    """The arguments of `scaled_dot_product_attention`, about which `can_use_flash_attention` and the like are asked."""
+    """The arguments of `scaled_dot_product_attention`, about which `can_use_flash_attention` and the like are asked.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(1, 2, 4, 8)
+    >>> params = cygrad.backends.cuda.SDPAParams(x, x, x, None, 0.0, is_causal=True)
+    >>> cygrad.backends.cuda.can_use_flash_attention(params)
+    False
+    """
 
     query: Any
     key: Any
@@ -101,7 +132,12 @@ class SDPAParams(NamedTuple):
 
 
 def is_flash_attention_available():
-    """Whether the kernels of FlashAttention are there: always False."""
+    """Whether the kernels of FlashAttention are there: always False.
+
+    >>> import cygrad
+    >>> cygrad.backends.cuda.is_flash_attention_available()
+    False
+    """
     return False
 
 
@@ -110,7 +146,14 @@ def _can_use(name, way):
         return False
 
     can_use.__name__ = can_use.__qualname__ = name
-    can_use.__doc__ = f"Whether PyTorch's attention backend {way} would compute this: always False."
+    can_use.__doc__ = f"""Whether PyTorch's attention backend {way} would compute this: always False.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(1, 2, 4, 8)
+    >>> params = cygrad.backends.cuda.SDPAParams(x, x, x, None, 0.0, False)
+    >>> cygrad.backends.cuda.{name}(params)
+    False
+    """
     return can_use
 
 
@@ -120,10 +163,22 @@ can_use_cudnn_attention = _can_use("can_use_cudnn_attention", "cudnn")
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled):
-    """Allow sums of half precision in the attention backend math; stored, without effect."""
+    """Allow sums of half precision in the attention backend math; stored, without effect.
+
+    >>> import cygrad
+    >>> cygrad.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    >>> cygrad.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+    True
+    >>> cygrad.backends.cuda.allow_fp16_bf16_reduction_math_sdp(False)
+    """
     _ways["reduces in half"] = bool(enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed():
-    """The value set by `allow_fp16_bf16_reduction_math_sdp`, False by default."""
+    """The value set by `allow_fp16_bf16_reduction_math_sdp`, False by default.
+
+    >>> import cygrad
+    >>> cygrad.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+    False
+    """
     return _ways.get("reduces in half", False)

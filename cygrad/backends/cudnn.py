@@ -42,17 +42,32 @@ _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf3
 
 
 def is_available() -> bool:
-    """Whether cuDNN can be used."""
+    """Whether cuDNN can be used.
+
+    >>> import cygrad
+    >>> cygrad.backends.cudnn.is_available() <= cygrad.cuda.is_available()
+    True
+    """
     return _library.is_available() and _kernels.module() is not None
 
 
 def is_acceptable(tensor: Tensor) -> bool:
-    """Whether cuDNN can compute with this tensor."""
+    """Whether cuDNN can compute with this tensor.
+
+    >>> import cygrad
+    >>> cygrad.backends.cudnn.is_acceptable(cygrad.ones(2))  # on the CPU
+    False
+    """
     return tensor.is_cuda and tensor.is_floating_point() and enabled and is_available()
 
 
 def version() -> int | None:
-    """Return the version of cuDNN as a number; None if it cannot be used."""
+    """Return the version of cuDNN as a number; None if it cannot be used.
+
+    >>> import cygrad
+    >>> (cygrad.backends.cudnn.version() is None) == (not cygrad.backends.cudnn.is_available())
+    True
+    """
     return _kernels.module().backend_version() if is_available() else None
 
 
@@ -63,7 +78,14 @@ def set_flags(
     _deterministic: Any = None,
     _allow_tf32: Any = None,
 ) -> tuple[Any, ...]:
-    """Set the flags that are not None; return the previous values."""
+    """Set the flags that are not None; return the previous values.
+
+    >>> import cygrad
+    >>> before = cygrad.backends.cudnn.set_flags(_benchmark=True)
+    >>> cygrad.backends.cudnn.benchmark
+    True
+    >>> before = cygrad.backends.cudnn.set_flags(_benchmark=False)
+    """
     before = tuple(globals()[name] for name in _FLAGS)
     given = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32)
     globals().update({name: value for name, value in zip(_FLAGS, given) if value is not None})
@@ -78,7 +100,15 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """A context in which these are set."""
+    """A context in which these are set.
+
+    >>> import cygrad
+    >>> with cygrad.backends.cudnn.flags(enabled=True, benchmark=True):
+    ...     cygrad.backends.cudnn.benchmark
+    True
+    >>> cygrad.backends.cudnn.benchmark
+    False
+    """
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
         yield

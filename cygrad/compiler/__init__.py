@@ -73,17 +73,34 @@ def _compile(model, fullgraph, backend, options, disable):
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is running: True in all that it calls, also where it runs as it is written."""
+    """Whether a compiled function is running: True in all that it calls, also where it runs as it is written.
+
+    >>> import cygrad
+    >>> def where(x):
+    ...     return cygrad.compiler.is_compiling()
+    >>> where(1), cygrad.compile(where)(1)
+    (False, True)
+    """
     return _settings.is_running()
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether a compiled function is running: the same as `is_compiling`."""
+    """Whether a compiled function is running: the same as `is_compiling`.
+
+    >>> import cygrad
+    >>> cygrad.compiler.is_dynamo_compiling()
+    False
+    """
     return _settings.is_running()
 
 
 def is_exporting() -> bool:
-    """Whether this call is being exported: always False."""
+    """Whether this call is being exported: always False.
+
+    >>> import cygrad
+    >>> cygrad.compiler.is_exporting()
+    False
+    """
     return False
 
 
@@ -111,24 +128,58 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return a function unchanged."""
+    """Return a function unchanged.
+
+    >>> import cygrad
+    >>> @cygrad.compiler.allow_in_graph
+    ... def double(x):
+    ...     return x * 2
+    >>> double(3)
+    6
+    """
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """Mark a function as one whose result never changes: returns it unchanged."""
+    """Mark a function as one whose result never changes: returns it unchanged.
+
+    >>> import cygrad
+    >>> @cygrad.compiler.assume_constant_result
+    ... def size():
+    ...     return 128
+    >>> size()
+    128
+    """
     return fn
 
 
 def substitute_in_graph(
     original_fn: Callable[..., Any], *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
 ) -> Any:
-    """Return a decorator for a Python function that compiled code calls in place of `original_fn`: without effect."""
+    """Return a decorator for a Python function that compiled code calls in place of `original_fn`: without effect.
+
+    >>> import cygrad
+    >>> def slow(n):
+    ...     return sum(range(n))
+    >>> @cygrad.compiler.substitute_in_graph(slow)
+    ... def fast(n):
+    ...     return n * (n - 1) // 2
+    >>> fast(4)
+    6
+    """
     return lambda traceable_fn: traceable_fn
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Mark a function as one to compile once and use often: returns it unchanged, or a decorator."""
+    """Mark a function as one to compile once and use often: returns it unchanged, or a decorator.
+
+    >>> import cygrad
+    >>> @cygrad.compiler.nested_compile_region
+    ... def layer(x):
+    ...     return x.relu()
+    >>> layer(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return fn if fn is not None else lambda wrapped: wrapped
 
 
@@ -174,17 +225,34 @@ class set_stance(ContextDecorator):
 
 
 def reset() -> None:
-    """Have all compiled functions forget their plans."""
+    """Have all compiled functions forget their plans.
+
+    >>> import cygrad
+    >>> f = cygrad.compile(lambda x: x * 2)
+    >>> f(cygrad.ones(2))
+    tensor([2., 2.])
+    >>> cygrad.compiler.reset()
+    """
     for step in list(_settings.steps):
         step.reset()
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Tell where a step of training or inference begins: a no-op, as no result is ever overwritten by the next one."""
+    """Tell where a step of training or inference begins: a no-op, as no result is ever overwritten by the next one.
+
+    >>> import cygrad
+    >>> for batch in [cygrad.ones(2), cygrad.zeros(2)]:
+    ...     cygrad.compiler.cudagraph_mark_step_begin()
+    """
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Let processes agree on when to compile anew: without effect. Returns the previous setting, False."""
+    """Let processes agree on when to compile anew: without effect. Returns the previous setting, False.
+
+    >>> import cygrad
+    >>> cygrad.compiler.set_enable_guard_collectives(True)
+    False
+    """
     return False
 
 
@@ -205,12 +273,24 @@ _default_backend = ["inductor"]
 
 
 def set_default_backend(backend: str) -> None:
-    """Set the back end for calls of `compile` with `backend=None`. None resets it."""
+    """Set the back end for calls of `compile` with `backend=None`. None resets it.
+
+    >>> import cygrad
+    >>> cygrad.compiler.set_default_backend("eager")
+    >>> cygrad.compiler.get_default_backend()
+    'eager'
+    >>> cygrad.compiler.set_default_backend(None)
+    """
     _default_backend[0] = "inductor" if backend is None else backend
 
 
 def get_default_backend() -> str:
-    """Return the argument of `set_default_backend`, or "inductor"."""
+    """Return the argument of `set_default_backend`, or "inductor".
+
+    >>> import cygrad
+    >>> cygrad.compiler.get_default_backend()
+    'inductor'
+    """
     return _default_backend[0]
 
 
@@ -218,17 +298,34 @@ def get_default_backend() -> str:
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Any:
-    """Raises RuntimeError: plans are not kept in files."""
+    """Raises RuntimeError: plans are not kept in files.
+
+    >>> import cygrad
+    >>> cygrad.compiler.load_compiled_function("plan.bin")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.compiler.load_compiled_function: cygrad does not compile programs...
+    """
     raise _no_compiler("compiler.load_compiled_function", "compile the function again: it takes three calls")
 
 
 def save_cache_artifacts() -> Any:
-    """Return what compilations have put into caches: None, as there are none."""
+    """Return what compilations have put into caches: None, as there are none.
+
+    >>> import cygrad
+    >>> print(cygrad.compiler.save_cache_artifacts())
+    None
+    """
     return None
 
 
 def load_cache_artifacts(serialized_artifacts: Any) -> Any:
-    """Fill caches with what `save_cache_artifacts` returned elsewhere: does nothing, and returns None."""
+    """Fill caches with what `save_cache_artifacts` returned elsewhere: does nothing, and returns None.
+
+    >>> import cygrad
+    >>> print(cygrad.compiler.load_cache_artifacts(b""))
+    None
+    """
     return None
 
 

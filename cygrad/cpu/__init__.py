@@ -24,17 +24,32 @@ __all__ = [
 
 
 def is_available():
-    """Whether there is a CPU: always True."""
+    """Whether there is a CPU: always True.
+
+    >>> import cygrad
+    >>> cygrad.cpu.is_available()
+    True
+    """
     return True
 
 
 def is_initialized():
-    """Whether the CPU is in use: always True."""
+    """Whether the CPU is in use: always True.
+
+    >>> import cygrad
+    >>> cygrad.cpu.is_initialized()
+    True
+    """
     return True
 
 
 def device_count():
-    """Return the number of CPUs as devices: always 1, whatever its processors."""
+    """Return the number of CPUs as devices: always 1, whatever its processors.
+
+    >>> import cygrad
+    >>> cygrad.cpu.device_count()
+    1
+    """
     return 1
 
 
@@ -49,15 +64,30 @@ def current_device():
 
 
 def set_device(device):
-    """Do nothing: there is one CPU."""
+    """Do nothing: there is one CPU.
+
+    >>> import cygrad
+    >>> cygrad.cpu.set_device("cpu")
+    """
 
 
 def synchronize(device=None):
-    """Do nothing: work on the CPU is done when a call returns."""
+    """Do nothing: work on the CPU is done when a call returns.
+
+    >>> import cygrad
+    >>> cygrad.cpu.synchronize()
+    """
 
 
 class Stream:
-    """A stream of the CPU, on which there is nothing to wait for."""
+    """A stream of the CPU, on which there is nothing to wait for.
+
+    >>> import cygrad
+    >>> stream, event = cygrad.cpu.Stream(), cygrad.cpu.Event()
+    >>> stream.wait_event(event)
+    >>> stream.wait_stream(cygrad.cpu.current_stream())
+    >>> stream.record_event()
+    """
 
     def __init__(self, priority=-1):
         pass
@@ -73,7 +103,16 @@ class Stream:
 
 
 class Event:
-    """A marker on the CPU, which is always past."""
+    """A marker on the CPU, which is always past.
+
+    >>> import cygrad
+    >>> event = cygrad.cpu.Event()
+    >>> event.record()
+    >>> event.query()
+    True
+    >>> event.wait(), event.synchronize()
+    (None, None)
+    """
 
     def query(self):
         """Whether all work before the event has finished: always True."""
@@ -93,12 +132,23 @@ _current = Stream()
 
 
 def current_stream(device=None):
-    """Return the current stream of the CPU."""
+    """Return the current stream of the CPU.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.cpu.current_stream(), cygrad.cpu.Stream)
+    True
+    """
     return _current
 
 
 class StreamContext:
-    """A context in which another stream of the CPU is current."""
+    """A context in which another stream of the CPU is current.
+
+    >>> import cygrad
+    >>> with cygrad.cpu.StreamContext(cygrad.cpu.Stream()):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
 
     def __init__(self, stream):
         self.stream = stream
@@ -116,7 +166,13 @@ class StreamContext:
 
 
 def stream(stream):
-    """Return a context in which `stream` is current."""
+    """Return a context in which `stream` is current.
+
+    >>> import cygrad
+    >>> with cygrad.cpu.stream(cygrad.cpu.Stream()):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     return StreamContext(stream)
 
 

@@ -10,7 +10,17 @@ __all__ = ["GradScaler", "autocast"]
 
 
 class autocast(amp.autocast):
-    """`cygrad.autocast("cpu", ...)`."""
+    """`cygrad.autocast("cpu", ...)`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # PyTorch has deprecated the name
+    ...     context = cygrad.cpu.amp.autocast()
+    >>> with context:
+    ...     (cygrad.ones(2, 2) @ cygrad.ones(2, 2)).dtype
+    torch.bfloat16
+    """
 
     def __init__(self, enabled=True, dtype=None, cache_enabled=True):
         _warn("autocast")
@@ -18,7 +28,16 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """`cygrad.amp.GradScaler("cpu", ...)`."""
+    """`cygrad.amp.GradScaler("cpu", ...)`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # PyTorch has deprecated the name
+    ...     scaler = cygrad.cpu.amp.GradScaler(init_scale=8.0)
+    >>> scaler.scale(cygrad.ones(1))
+    tensor([8.])
+    """
 
     def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
         _warn("GradScaler")

@@ -1,4 +1,14 @@
-"""GPU support through CuPy: devices, streams, events and memory. Without a GPU `is_available()` is False."""
+"""GPU support through CuPy: devices, streams, events and memory.
+
+Where a function takes a `device`, that is an index, a text such as "cuda:1" or a `torch.device`; None stands for this
+thread's current GPU. Without a GPU `is_available()` is False, figures of memory are 0, and what needs a GPU raises
+RuntimeError, with a text that says what is missing. Memory is in bytes.
+
+>>> import cygrad
+>>> device = "cuda" if cygrad.cuda.is_available() else "cpu"
+>>> cygrad.ones(2, device=device).sum().item()
+2.0
+"""
 
 from cygrad._core.errors.classes import OutOfMemoryError
 from cygrad._ops.creation import legacy_types as _legacy_types

@@ -14,7 +14,17 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
-    """`cygrad.autocast("cuda", ...)`; without a GPU it warns and has no effect."""
+    """`cygrad.autocast("cuda", ...)`; without a GPU it warns and has no effect.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # PyTorch has deprecated the name
+    ...     with cygrad.cuda.amp.autocast():
+    ...         x = cygrad.ones(2, 2) @ cygrad.ones(2, 2)  # on the CPU nothing changes
+    >>> x.dtype
+    torch.float32
+    """
 
     def __init__(self, enabled: bool = True, dtype: Any = cygrad.float16, cache_enabled: bool = True) -> None:
         _warn("autocast")
@@ -22,7 +32,16 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """`cygrad.amp.GradScaler("cuda", ...)`; without a GPU it warns and has no effect."""
+    """`cygrad.amp.GradScaler("cuda", ...)`; without a GPU it warns and has no effect.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # PyTorch has deprecated the name
+    ...     scaler = cygrad.cuda.amp.GradScaler()
+    >>> scaler.is_enabled() == cygrad.cuda.is_available()
+    True
+    """
 
     def __init__(
         self,

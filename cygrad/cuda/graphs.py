@@ -47,7 +47,11 @@ def is_current_stream_capturing() -> bool:
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Return a handle for memory shared by several graphs, which must be replayed in the order of their captures."""
+    """Return a handle for memory shared by several graphs, which must be replayed in the order of their captures.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> pool = cygrad.cuda.graph_pool_handle()
+    """
     return 0, next(_numbers)
 
 
@@ -56,6 +60,18 @@ class CUDAGraph:
 
     It reads and writes the memory used in the capture, which stays reserved as long as the graph lives, also that of
     tensors made before: it can be replayed after these have died. Random number streams advance from replay to replay.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> captured = cygrad.cuda.CUDAGraph()
+    >>> with cygrad.cuda.graph(captured):
+    ...     y = x * 2
+    >>> x.fill_(3.0).device.type
+    'cuda'
+    >>> captured.replay()  # with what x now holds
+    >>> y.tolist()
+    [6.0, 6.0]
+    >>> captured.reset()
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -71,6 +87,16 @@ class CUDAGraph:
 
         `pool`, from `graph_pool_handle()` or another graph's `pool()`, is the memory to use. Raises RuntimeError on the
         default stream and for a graph that has already been captured.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> x, captured, side = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph(), cygrad.cuda.Stream()
+        >>> with cygrad.cuda.stream(side):
+        ...     captured.capture_begin()
+        ...     y = x * 2
+        ...     captured.capture_end()
+        >>> captured.replay()
+        >>> y.tolist()
+        [2.0, 2.0]
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed"):
             raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
@@ -93,7 +119,15 @@ class CUDAGraph:
         self._handle, self._pool, self._capture = handle, found, capture
 
     def capture_end(self) -> None:
-        """End the capture."""
+        """End the capture.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> x, captured, side = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph(), cygrad.cuda.Stream()
+        >>> with cygrad.cuda.stream(side):
+        ...     captured.capture_begin()
+        ...     y = x * 2
+        ...     captured.capture_end()
+        """
         if self._capture is None:
             raise RuntimeError("capture_end() called before capture_begin().")
         capture, self._capture = self._capture, None
@@ -117,14 +151,30 @@ class CUDAGraph:
         self._graph = self._kept = self._drawn = self._pool = self._handle = None
 
     def instantiate(self) -> None:
-        """Check that the graph is ready for `replay`; no-op, since `capture_end` has already instantiated it."""
+        """Check that the graph is ready for `replay`; no-op, since `capture_end` has already instantiated it.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> x, captured = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph(keep_graph=True)
+        >>> with cygrad.cuda.graph(captured):
+        ...     y = x * 2
+        >>> captured.instantiate()
+        >>> captured.replay()
+        """
         if self._graph is None:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
         if not self._keeps:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
 
     def raw_cuda_graph(self) -> int:
-        """Return the CUDA handle of a graph created with `keep_graph=True`."""
+        """Return the CUDA handle of a graph created with `keep_graph=True`.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> x, captured = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph(keep_graph=True)
+        >>> with cygrad.cuda.graph(captured):
+        ...     y = x * 2
+        >>> isinstance(captured.raw_cuda_graph(), int)
+        True
+        """
         if not self._keeps or self._graph is None:
             raise RuntimeError(
                 "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true, "
@@ -133,25 +183,59 @@ class CUDAGraph:
         return self._graph.graph
 
     def register_generator_state(self, generator: Any) -> None:
-        """Accept a GPU generator; those used in a capture advance from replay to replay anyway."""
+        """Accept a GPU generator; those used in a capture advance from replay to replay anyway.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> captured = cygrad.cuda.CUDAGraph()
+        >>> captured.register_generator_state(cygrad.Generator("cuda"))
+        """
         if not isinstance(generator, cygrad.Generator):
             raise TypeError(f"register_generator_state() takes a Generator, not {type(generator).__name__}")
         if generator.device.type != "cuda":
             raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
 
     def enable_debug_mode(self) -> None:
-        """Enable `debug_dump`."""
+        """Enable `debug_dump`.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> captured = cygrad.cuda.CUDAGraph()
+        >>> captured.enable_debug_mode()
+        """
         self._is_debugged = True
 
     def debug_dump(self, debug_path: str) -> None:
-        """Write the work as a graph in DOT, after `enable_debug_mode` and a capture; otherwise warn."""
+        """Write the work as a graph in DOT, after `enable_debug_mode` and a capture; otherwise warn.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "graph.dot")
+        >>> x, captured = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph()
+        >>> captured.enable_debug_mode()
+        >>> with cygrad.cuda.graph(captured):
+        ...     y = x * 2
+        >>> captured.debug_dump(path)
+        >>> folder.cleanup()
+        """
         if not self._is_debugged or self._graph is None:
             sites.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode() before the capture")
             return
         Path(debug_path).write_text(self._graph.debug_dot_str(1), "utf-8")  # with all details that CUDA provides
 
     def pool(self) -> tuple[int, int]:
-        """Return the handle of this graph's memory, so that other graphs can share it."""
+        """Return the handle of this graph's memory, so that other graphs can share it.
+
+        >>> import cygrad  # on a machine with a GPU
+        >>> x, first, second = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph(), cygrad.cuda.CUDAGraph()
+        >>> with cygrad.cuda.graph(first):
+        ...     y = x * 2
+        >>> with cygrad.cuda.graph(second, pool=first.pool()):
+        ...     z = y + 1
+        >>> first.replay(), second.replay()
+        (None, None)
+        >>> z.tolist()
+        [3.0, 3.0]
+        """
         if self._handle is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._handle
@@ -169,6 +253,14 @@ class graph:
         the stream to capture in; by default a separate one
 
     An op that must wait for the GPU raises `cygrad.errors.CaptureError`, which names the line.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x, captured = cygrad.ones(2, device="cuda"), cygrad.cuda.CUDAGraph()
+    >>> with cygrad.cuda.graph(captured):
+    ...     y = x * 2
+    >>> captured.replay()
+    >>> y.tolist()
+    [2.0, 2.0]
     """
 
     default_capture_stream: Stream | None = None
@@ -288,6 +380,13 @@ def make_graphed_callables(
     tensors that match its future arguments, including `requires_grad`. A module is modified in place; it uses its
     original `forward` if `training` differs from the capture. Raises RuntimeError for hooks and for buffers that
     require grad, TypeError for non-tensor arguments.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> model = cygrad.nn.Linear(2, 1, device="cuda")
+    >>> model = cygrad.cuda.make_graphed_callables(model, (cygrad.ones(3, 2, device="cuda"),))
+    >>> model(cygrad.ones(3, 2, device="cuda")).sum().backward()
+    >>> model.weight.grad.tolist()
+    [[3.0, 3.0]]
     """
     single = not isinstance(callables, tuple)
     functions = (callables,) if single else callables

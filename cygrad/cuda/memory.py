@@ -14,6 +14,26 @@ from cygrad.cuda._memory_history import _snapshot as _snapshot
 from cygrad.cuda._memory_history import memory_snapshot as memory_snapshot
 from cygrad.cuda.devices import _index, is_initialized
 
+__all__ = [
+    "empty_cache",
+    "get_memory_limit",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "set_memory_limit",
+    "set_per_process_memory_fraction",
+]
+
 
 def _pool() -> Any:
     return cupy_library.cupy().get_default_memory_pool()
@@ -43,29 +63,61 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the number of bytes held by a GPU's pool, for existing and future arrays."""
+    """Return the number of bytes held by a GPU's pool, for existing and future arrays.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> cygrad.cuda.memory_reserved() >= cygrad.cuda.memory_allocated()
+    True
+    """
     return _read(device)[1]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the peak of bytes held by a GPU's pool, since the start or `reset_peak_memory_stats`."""
+    """Return the peak of bytes held by a GPU's pool, since the start or `reset_peak_memory_stats`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> cygrad.cuda.max_memory_reserved() >= 512
+    True
+    """
     return int(_figures(device).reserved_peak)
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the peak of bytes occupied by arrays on a GPU, since the start or `reset_peak_memory_stats`."""
+    """Return the peak of bytes occupied by arrays on a GPU, since the start or `reset_peak_memory_stats`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(1024, device="cuda")
+    >>> cygrad.cuda.max_memory_allocated() >= 4096
+    True
+    """
     return int(_figures(device).peak)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Reset the peaks to the current figures."""
+    """Reset the peaks to the current figures.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(1024, device="cuda")
+    >>> del x
+    >>> cygrad.cuda.reset_peak_memory_stats()
+    >>> cygrad.cuda.max_memory_allocated() == cygrad.cuda.memory_allocated()
+    True
+    """
     if is_initialized():
         with cupy_library.on_device(_index(device)):
             allocator.ledger(_index(device)).reset()
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Return the figures as a flat dictionary, with PyTorch's names."""
+    """Return the figures as a flat dictionary, with PyTorch's names.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> cygrad.cuda.memory_stats()["allocated_bytes.all.current"] > 0
+    True
+    """
     figures, (used, reserved) = _figures(device), _read(device)
     return {
         "allocated_bytes.all.current": used,
@@ -78,7 +130,13 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return the figures as text; unless `abbreviated`, with the source lines that hold the most memory."""
+    """Return the figures as text; unless `abbreviated`, with the source lines that hold the most memory.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> isinstance(cygrad.cuda.memory_summary(abbreviated=True), str)
+    True
+    """
     figures, (used, reserved) = _figures(device), _read(device)
     rows = {
         "in use": _size(used),
@@ -95,7 +153,11 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def empty_cache() -> None:
-    """Release unused memory held by the pools, on the CPU and on GPUs, to the system."""
+    """Release unused memory held by the pools, on the CPU and on GPUs, to the system.
+
+    >>> import cygrad
+    >>> cygrad.cuda.empty_cache()
+    """
     _empty_cpu_cache()
     if is_initialized():
         _pool().free_all_blocks()
@@ -103,13 +165,26 @@ def empty_cache() -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return (free, total) bytes of a GPU, as reported by its driver."""
+    """Return (free, total) bytes of a GPU, as reported by its driver.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> free, total = cygrad.cuda.mem_get_info()
+    >>> 0 < free <= total
+    True
+    """
     with cupy_library.on_device(_index(device)):
         return cupy_library.cupy().cuda.runtime.memGetInfo()
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Limit arrays to this fraction of a GPU's memory. Raises ValueError unless 0 <= fraction <= 1."""
+    """Limit arrays to this fraction of a GPU's memory. Raises ValueError unless 0 <= fraction <= 1.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.set_per_process_memory_fraction(0.5)
+    >>> cygrad.cuda.get_memory_limit() > 0
+    True
+    >>> before = cygrad.cuda.set_memory_limit(None)
+    """
     if not isinstance(fraction, (int, float)):
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
@@ -119,7 +194,12 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_memory_limit(device: Any = None) -> int:
-    """Return the limit in bytes for arrays on a GPU; 0 if there is none."""
+    """Return the limit in bytes for arrays on a GPU; 0 if there is none.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.get_memory_limit()
+    0
+    """
     return int(gpu_limit(_index(device))) if is_initialized() else 0
 
 
@@ -127,6 +207,13 @@ def set_memory_limit(limit: int | None, device: Any = None) -> int:
     """Set the limit in bytes for arrays on a GPU; 0 or None removes it. Returns the previous limit.
 
     Allocations beyond it raise OutOfMemoryError. Raises TypeError for non-integers, ValueError for negative values.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.set_memory_limit(2**30)
+    0
+    >>> cygrad.cuda.get_memory_limit() == 2**30
+    True
+    >>> before = cygrad.cuda.set_memory_limit(None)
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise TypeError(f"set_memory_limit(): limit must be int or None, not {type(limit).__name__}")
@@ -147,13 +234,29 @@ def _renamed(old, new):
 
 
 def memory_cached(device: Any = None) -> int:
-    """Deprecated alias of `memory_reserved`."""
+    """Deprecated alias of `memory_reserved`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     cygrad.cuda.memory_cached() == cygrad.cuda.memory_reserved()
+    True
+    """
     _renamed("memory_cached", "memory_reserved")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
-    """Deprecated alias of `max_memory_reserved`."""
+    """Deprecated alias of `max_memory_reserved`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     cygrad.cuda.max_memory_cached() == cygrad.cuda.max_memory_reserved()
+    True
+    """
     _renamed("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved(device)
 
@@ -166,12 +269,26 @@ def _resets_all(old):
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """Deprecated alias of `reset_peak_memory_stats`."""
+    """Deprecated alias of `reset_peak_memory_stats`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     cygrad.cuda.reset_max_memory_allocated()
+    """
     _resets_all("reset_max_memory_allocated")
     reset_peak_memory_stats(device)
 
 
 def reset_max_memory_cached(device: Any = None) -> None:
-    """Deprecated alias of `reset_peak_memory_stats`."""
+    """Deprecated alias of `reset_peak_memory_stats`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     cygrad.cuda.reset_max_memory_cached()
+    """
     _resets_all("reset_max_memory_cached")
     reset_peak_memory_stats(device)

@@ -25,17 +25,35 @@ def _nccl():
 
 
 def unique_id():
-    """What the processes of a new communicator must all have: one makes it, the others get it."""
+    """What the processes of a new communicator must all have: one makes it, the others get it.
+
+    Raises RuntimeError without NCCL, ImportError without CuPy.
+
+    >>> import cygrad
+    >>> if cygrad.distributed.is_nccl_available():
+    ...     identity = cygrad.cuda.nccl.unique_id()
+    """
     return tuple(_nccl().get_unique_id())
 
 
 def communicator(size, identity, rank):
-    """This process's end of a communicator of `size` processes, on the current GPU; waits for the others."""
+    """This process's end of a communicator of `size` processes, on the current GPU; waits for the others.
+
+    >>> import cygrad
+    >>> if cygrad.distributed.is_nccl_available():
+    ...     alone = cygrad.cuda.nccl.communicator(1, cygrad.cuda.nccl.unique_id(), 0)
+    """
     return _nccl().NcclCommunicator(size, identity, rank)
 
 
 class group:
-    """A block whose calls NCCL begins together, so that sends and receipts do not wait for each other."""
+    """A block whose calls NCCL begins together, so that sends and receipts do not wait for each other.
+
+    >>> import cygrad
+    >>> if cygrad.distributed.is_nccl_available():
+    ...     with cygrad.cuda.nccl.group():
+    ...         pass
+    """
 
     def __enter__(self):
         _nccl().groupStart()

@@ -12,19 +12,34 @@ def _nvtx() -> Any:
 
 
 def range_push(msg: str) -> None:
-    """Begin a range."""
+    """Begin a range.
+
+    >>> import cygrad
+    >>> cygrad.cuda.nvtx.range_push("step")
+    >>> loss = cygrad.ones(2).sum()
+    >>> cygrad.cuda.nvtx.range_pop()
+    """
     if (nvtx := _nvtx()) is not None:
         nvtx.RangePush(msg)
 
 
 def range_pop() -> None:
-    """End the innermost range."""
+    """End the innermost range.
+
+    >>> import cygrad
+    >>> cygrad.cuda.nvtx.range_push("step")
+    >>> cygrad.cuda.nvtx.range_pop()
+    """
     if (nvtx := _nvtx()) is not None:
         nvtx.RangePop()
 
 
 def mark(msg: str) -> None:
-    """Mark a point in time."""
+    """Mark a point in time.
+
+    >>> import cygrad
+    >>> cygrad.cuda.nvtx.mark("epoch 2")
+    """
     if (nvtx := _nvtx()) is not None:
         nvtx.Mark(msg)
 

@@ -42,25 +42,50 @@ class _Runtime:
 
 
 def cudart() -> Any:
-    """Return CUDA's runtime. Raises AssertionError without a GPU."""
+    """Return CUDA's runtime. Raises AssertionError without a GPU.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> free, total = cygrad.cuda.cudart().cudaMemGetInfo(0)
+    >>> 0 < free <= total
+    True
+    """
     if not cupy_library.is_available():
         raise AssertionError("Torch not compiled with CUDA enabled\n  there is no GPU: check cuda.is_available() first")
     return _Runtime(cupy_library.cupy().cuda.runtime)
 
 
 def start() -> None:
-    """Begin recording. Raises AssertionError without a GPU."""
+    """Begin recording. Raises AssertionError without a GPU.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     cygrad.cuda.profiler.start()
+    ...     x = cygrad.ones(2, device="cuda") + 1
+    ...     cygrad.cuda.profiler.stop()
+    """
     cudart().cudaProfilerStart()
 
 
 def stop() -> None:
-    """End recording. Raises AssertionError without a GPU."""
+    """End recording. Raises AssertionError without a GPU.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     cygrad.cuda.profiler.start()
+    ...     cygrad.cuda.profiler.stop()
+    """
     cudart().cudaProfilerStop()
 
 
 @contextmanager
 def profile() -> Iterator[None]:
-    """A context that is recorded. Raises AssertionError when it is entered without a GPU."""
+    """A context that is recorded. Raises AssertionError when it is entered without a GPU.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     with cygrad.cuda.profiler.profile():
+    ...         x = cygrad.ones(2, device="cuda") + 1
+    """
     start()
     try:
         yield

@@ -9,11 +9,32 @@ from cygrad._kernels.device import cupy_library
 from cygrad.cpu import _streams
 from cygrad.cuda.devices import _index
 
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "default_stream",
+    "set_stream",
+    "stream",
+]
+
 
 class Stream(_streams.Stream):
     """A queue of GPU work, in addition to the default one.
 
     `with cygrad.cuda.stream(s):` queues the work of the block in it.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x, side = cygrad.ones(2, device="cuda"), cygrad.cuda.Stream()
+    >>> side.wait_stream(cygrad.cuda.current_stream())  # x is ready then
+    >>> with cygrad.cuda.stream(side):
+    ...     y = x * 2
+    >>> event = side.record_event()
+    >>> cygrad.cuda.current_stream().wait_event(event)  # y is ready then
+    >>> side.synchronize()
+    >>> side.query(), y.tolist()
+    (True, [2.0, 2.0])
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, of: Any = None) -> None:
@@ -85,7 +106,18 @@ class Stream(_streams.Stream):
 
 
 class Event(_streams.Event):
-    """A marker in a stream, for synchronization and, with `enable_timing`, for timing."""
+    """A marker in a stream, for synchronization and, with `enable_timing`, for timing.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> start, end = cygrad.cuda.Event(enable_timing=True), cygrad.cuda.Event(enable_timing=True)
+    >>> start.record()
+    >>> x = cygrad.ones(2, device="cuda") + 1
+    >>> end.record()
+    >>> end.synchronize()
+    >>> end.query(), start.elapsed_time(end) >= 0  # milliseconds
+    (True, True)
+    >>> end.wait(cygrad.cuda.Stream())
+    """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
@@ -137,19 +169,36 @@ class Event(_streams.Event):
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the stream that this thread's work is queued in."""
+    """Return the stream that this thread's work is queued in.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.current_stream() == cygrad.cuda.default_stream()
+    True
+    """
     index = _index(device)
     with cupy_library.on_device(index):
         return Stream(index, of=cupy_library.cupy().cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream."""
+    """Return the default stream.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.default_stream().device.type
+    'cuda'
+    """
     return Stream(_index(device), of=cupy_library.cupy().cuda.Stream.null)
 
 
 class StreamContext:
-    """A context in which this thread's work is queued in a stream; None is a no-op."""
+    """A context in which this thread's work is queued in a stream; None is a no-op.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> side = cygrad.cuda.Stream()
+    >>> with cygrad.cuda.StreamContext(side):
+    ...     cygrad.cuda.current_stream() == side
+    True
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -168,12 +217,27 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """Return a context in which this thread's work is queued in `stream`."""
+    """Return a context in which this thread's work is queued in `stream`.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> side = cygrad.cuda.Stream()
+    >>> with cygrad.cuda.stream(side):
+    ...     cygrad.cuda.current_stream() == side
+    True
+    """
     return StreamContext(stream)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Queue this thread's work in a stream from now on."""
+    """Queue this thread's work in a stream from now on.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> side = cygrad.cuda.Stream()
+    >>> cygrad.cuda.set_stream(side)
+    >>> cygrad.cuda.current_stream() == side
+    True
+    >>> cygrad.cuda.set_stream(cygrad.cuda.default_stream())
+    """
     if stream is not None:
         cupy_library.on_device(stream.device_index).use()
         stream._stream.use()

@@ -35,6 +35,15 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
     The message names the line of the program. Explicit waits such as `synchronize()` are not reported. Raises
     RuntimeError for other values, and without a GPU.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> x = cygrad.ones(2, device="cuda")
+    >>> cygrad.cuda.set_sync_debug_mode("error")
+    >>> x.sum().item()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: called a synchronizing CUDA operation...
+    >>> cygrad.cuda.set_sync_debug_mode("default")
     """
     mode = number_of_mode(debug_mode)
     module = cupy_library.cupy()

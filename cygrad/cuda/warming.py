@@ -82,6 +82,9 @@ def warmup(ops: Iterable[str] | None = None, dtypes: Iterable[Any] = (cygrad.flo
     `"conv2d"`, `"lstm"`, `"Adam"`, ...); None selects all of the latter and the activations. Later random numbers are
     not affected. CuPy kernels that depend on shapes are compiled on first use. Raises ValueError for other names,
     RuntimeError without a GPU.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> report = cygrad.cuda.warmup(["exp"])
     """
     index = _index(device)
     names = [*_CALLS, *_ACTIVATIONS] if ops is None else list(ops)

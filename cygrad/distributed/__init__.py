@@ -2,6 +2,19 @@
 
 `init_process_group` finds the processes that `mpiexec`, `srun` or `cygrad.distributed.run` has started, by MPI, or
 makes a group of this process alone. Without a group everything that libraries import answers as in PyTorch.
+
+Collectives take `group=`, all processes by default, and most `async_op=`: then they return a `Work` to wait for, else
+None. All processes of the group call them, in the same order. A process that is not in it gets a warning and does
+nothing. They raise TypeError for what is no tensor, ValueError before `init_process_group`, and DistBackendError if a
+process has failed or is not there in time.
+
+>>> import cygrad, cygrad.distributed as dist
+>>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+>>> x = cygrad.ones(2)
+>>> work = dist.all_reduce(x, async_op=True)
+>>> work.wait(), x
+(True, tensor([1., 1.]))
+>>> dist.destroy_process_group()
 """
 
 from importlib import import_module as _import_module

@@ -43,7 +43,15 @@ class deterministic:
 
 
 def get_shards() -> int | None:
-    """The number of micro-batches in a step, or None if `deterministic` is off."""
+    """The number of micro-batches in a step, or None if `deterministic` is off.
+
+    >>> import cygrad.distributed as dist
+    >>> print(dist.get_shards())
+    None
+    >>> with dist.deterministic(shards=4):
+    ...     dist.get_shards()
+    4
+    """
     return current().shards
 
 
@@ -56,6 +64,11 @@ def my_shards(group: Any = None, *, rank: int | None = None, world_size: int | N
     """The micro-batches of a step that this process has, or process `rank` of `world_size`. See `deterministic`.
 
     Raises RuntimeError if `deterministic` is off.
+
+    >>> import cygrad.distributed as dist
+    >>> with dist.deterministic(shards=4):
+    ...     [list(dist.my_shards(rank=rank, world_size=2)) for rank in range(2)]
+    [[0, 1], [2, 3]]
     """
     shards = get_shards()
     if shards is None:
@@ -77,6 +90,11 @@ class MicroBatchSampler(Sampler[list[int]]):
     ...     list(dist.MicroBatchSampler(range(9), 2, shards=2, num_replicas=2, rank=rank, shuffle=False))
     [[0, 1], [4, 5]]
     [[2, 3], [6, 7]]
+    >>> sampler = dist.MicroBatchSampler(range(9), 2, shards=2, num_replicas=1, rank=0)
+    >>> first = list(sampler)
+    >>> sampler.set_epoch(1)
+    >>> list(sampler) == first
+    False
     """
 
     def __init__(

@@ -25,11 +25,16 @@ class DeviceMesh:
     `mesh["name"]` is the line, or plane, of the grid along the dimensions of these names that this process is in. All
     processes make the same meshes in the same order, also those that are not in them.
 
-    >>> from cygrad.distributed.device_mesh import init_device_mesh
+    >>> from cygrad.distributed.device_mesh import DeviceMesh, init_device_mesh
     >>> mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
-    >>> mesh["data"].size(), mesh.get_coordinate()
-    (1, [0, 0])
-    >>> import cygrad.distributed as dist; dist.destroy_process_group()
+    >>> mesh["data"].size(), mesh.get_coordinate(), mesh.get_rank(), mesh.get_local_rank("model")
+    (1, [0, 0], 0, 0)
+    >>> mesh.get_group("data").size(), len(mesh.get_all_groups())
+    (1, 2)
+    >>> DeviceMesh.from_group(mesh.get_group("data"), "cpu").size()
+    1
+    >>> import cygrad.distributed as dist
+    >>> dist.destroy_process_group()
     """
 
     def __init__(
@@ -235,6 +240,13 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
     """Return a mesh of this shape of all processes, in the order of ranks; makes the group of all if there is none.
 
     Raises RuntimeError for a mesh with more processes than there are.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    >>> mesh["model"].size()
+    1
+    >>> dist.destroy_process_group()
     """
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):

@@ -15,7 +15,12 @@ __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
 @dataclass
 class LaunchConfig:
-    """How many processes are started, and how they find each other."""
+    """How many processes are started, and how they find each other.
+
+    >>> from cygrad.distributed.launcher import LaunchConfig
+    >>> LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=1).nproc_per_node
+    1
+    """
 
     min_nodes: int
     max_nodes: int
@@ -65,7 +70,12 @@ def as_rank_zero(run_id="none"):
 
 
 def launch_agent(config, entrypoint, args):
-    """Call a function as the only process; returns {0: result}. Raises RuntimeError for more than one process."""
+    """Call a function as the only process; returns {0: result}. Raises RuntimeError for more than one process.
+
+    >>> from cygrad.distributed.launcher import LaunchConfig, launch_agent
+    >>> launch_agent(LaunchConfig(1, 1, 1), lambda x: x * 2, [21])
+    {0: 42}
+    """
     if config.min_nodes > 1 or config.nproc_per_node > 1:
         raise one_process(f"launching {config.min_nodes} x {config.nproc_per_node} processes")
     with as_rank_zero(config.run_id):

@@ -15,23 +15,47 @@ __all__ = [
 
 
 class SplitPoint(Enum):
-    """Whether a model is cut before or after a module."""
+    """Whether a model is cut before or after a module.
+
+    >>> from cygrad.distributed.pipelining import SplitPoint
+    >>> [point.name for point in SplitPoint]
+    ['BEGINNING', 'END']
+    """
 
     BEGINNING = 1
     END = 2
 
 
 def pipe_split():
-    """Mark where a model is cut into stages. Has no effect when it is called."""
+    """Mark where a model is cut into stages. Has no effect when it is called.
+
+    >>> from cygrad.distributed.pipelining import pipe_split
+    >>> pipe_split()
+    """
 
 
 def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None):
-    """Cut a model into stages automatically. Raises RuntimeError: that is for several processes."""
+    """Cut a model into stages automatically. Raises RuntimeError: that is for several processes.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import pipeline
+    >>> pipeline(cygrad.nn.Linear(2, 1), mb_args=(cygrad.ones(3, 2),))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: pipeline(), which cuts a model into stages: this works in one process for now...
+    """
     raise one_process("pipeline(), which cuts a model into stages")
 
 
 class PipelineStage:
-    """A part of a model, the stage `stage_index` of `num_stages`."""
+    """A part of a model, the stage `stage_index` of `num_stages`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleGPipe
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), stage_index=0, num_stages=1, device=cygrad.device("cpu"))
+    >>> ScheduleGPipe(stage, n_microbatches=2).step(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
     def __init__(
         self, submodule, stage_index, num_stages, device, input_args=None, output_args=None, group=None, dw_builder=None
@@ -43,7 +67,15 @@ class PipelineStage:
 
 
 def build_stage(stage_module, stage_index, pipe_info, device, group=None):
-    """Return the `PipelineStage` of a module."""
+    """Return the `PipelineStage` of a module.
+
+    >>> import cygrad
+    >>> from types import SimpleNamespace
+    >>> from cygrad.distributed.pipelining import build_stage
+    >>> stage = build_stage(cygrad.nn.Linear(2, 1), 0, SimpleNamespace(num_stages=1), cygrad.device("cpu"))
+    >>> stage.is_first, stage.is_last
+    (True, True)
+    """
     return PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)
 
 
@@ -57,6 +89,8 @@ class ScheduleGPipe:
     >>> losses = []
     >>> schedule.step(cygrad.ones(4, 2), target=cygrad.zeros(4, 1), losses=losses).shape, len(losses)
     (torch.Size([4, 1]), 2)
+    >>> schedule.eval(cygrad.ones(4, 2)).requires_grad
+    False
     """
 
     def __init__(
@@ -105,7 +139,16 @@ class ScheduleGPipe:
 
 
 class Schedule1F1B(ScheduleGPipe):
-    """Goes back with each part of a batch as soon as it is through; with one stage `ScheduleGPipe` does too."""
+    """Goes back with each part of a batch as soon as it is through; with one stage `ScheduleGPipe` does too.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, Schedule1F1B
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, cygrad.device("cpu"))
+    >>> schedule = Schedule1F1B(stage, n_microbatches=2, loss_fn=cygrad.nn.functional.mse_loss)
+    >>> losses = []
+    >>> schedule.step(cygrad.ones(4, 2), target=cygrad.zeros(4, 1), losses=losses).shape, len(losses)
+    (torch.Size([4, 1]), 2)
+    """
 
 
 class _ScheduleOfSeveral(ScheduleGPipe):
@@ -118,19 +161,47 @@ class _ScheduleOfSeveral(ScheduleGPipe):
 
 
 class ScheduleInterleaved1F1B(_ScheduleOfSeveral):
-    """`Schedule1F1B` for several stages in each process."""
+    """`Schedule1F1B` for several stages in each process.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleInterleaved1F1B([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleLoopedBFS(_ScheduleOfSeveral):
-    """`ScheduleGPipe` for several stages in each process."""
+    """`ScheduleGPipe` for several stages in each process.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleLoopedBFS
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleLoopedBFS([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleInterleavedZeroBubble(_ScheduleOfSeveral):
-    """`ScheduleInterleaved1F1B` that computes gradients of weights later."""
+    """`ScheduleInterleaved1F1B` that computes gradients of weights later.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleInterleavedZeroBubble
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleInterleavedZeroBubble([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 class ScheduleZBVZeroBubble(_ScheduleOfSeveral):
-    """A schedule for two stages in each process that computes gradients of weights later."""
+    """A schedule for two stages in each process that computes gradients of weights later.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.pipelining import PipelineStage, ScheduleZBVZeroBubble
+    >>> stage = PipelineStage(cygrad.nn.Linear(2, 1), 0, 1, "cpu")
+    >>> ScheduleZBVZeroBubble([stage], n_microbatches=2).eval(cygrad.ones(4, 2)).shape
+    torch.Size([4, 1])
+    """
 
 
 also_named(__name__, schedules=sys.modules[__name__], stage=sys.modules[__name__], microbatch=sys.modules[__name__])

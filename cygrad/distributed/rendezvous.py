@@ -11,7 +11,15 @@ _HANDLERS: dict = {}
 
 
 def register_rendezvous_handler(scheme, handler):
-    """Let `init_method="scheme://..."` call `handler(url)`, which yields (store, rank, world size)."""
+    """Let `init_method="scheme://..."` call `handler(url)`, which yields (store, rank, world size).
+
+    >>> import cygrad.distributed as dist
+    >>> dist.register_rendezvous_handler("alone", lambda url, **options: iter([(dist.HashStore(), 0, 1)]))
+    >>> dist.init_process_group(init_method="alone://")
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
+    """
     if scheme in _HANDLERS:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _HANDLERS[scheme] = handler
@@ -22,6 +30,15 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
 
     Raises ValueError if the URL and the variables of the environment do not tell rank and world size, and RuntimeError
     for a scheme that no one has registered.
+
+    >>> import os, tempfile
+    >>> from cygrad.distributed import rendezvous
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "store")
+    >>> store, rank, size = next(rendezvous("file://" + path, rank=0, world_size=1))
+    >>> rank, size
+    (0, 1)
+    >>> folder.cleanup()
     """
     if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")

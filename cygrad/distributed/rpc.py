@@ -13,14 +13,24 @@ __all__ = [
 
 
 class BackendType(Enum):
-    """How remote calls travel."""
+    """How remote calls travel.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.BackendType.TENSORPIPE.name
+    'TENSORPIPE'
+    """
 
     TENSORPIPE = "TENSORPIPE"
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """The name and rank of a process."""
+    """The name and rank of a process.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.WorkerInfo("worker1", 1).name
+    'worker1'
+    """
 
     name: str
     id: int
@@ -28,7 +38,14 @@ class WorkerInfo:
 
 @dataclass
 class TensorPipeRpcBackendOptions:
-    """The options of `init_rpc`."""
+    """The options of `init_rpc`.
+
+    >>> from cygrad.distributed import rpc
+    >>> options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=30)
+    >>> options.set_device_map("worker1", {0: 1})
+    >>> options.rpc_timeout, options.device_maps
+    (30, {'worker1': {0: 1}})
+    """
 
     num_worker_threads: int = 16
     rpc_timeout: float = 60.0
@@ -44,29 +61,46 @@ class TensorPipeRpcBackendOptions:
 
 
 def is_available():
-    """Whether functions can be called in other processes: False."""
+    """Whether functions can be called in other processes: False.
+
+    >>> import cygrad
+    >>> cygrad.distributed.rpc.is_available()
+    False
+    """
     return False
 
 
 class RRef:
-    """A value in another process. Raises RuntimeError on construction."""
+    """A value in another process. Raises RuntimeError on construction.
+
+    >>> from cygrad.distributed import rpc
+    >>> rpc.RRef(3)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: RRef, a value in another process: this works in one process for now...
+    """
 
     def __init__(self, value, type_hint=None):
         raise one_process("RRef, a value in another process")
 
 
-def _unavailable(name, text):
+def _unavailable(name, arguments, text):
     def function(*args, **kwargs):
         raise one_process(f"rpc.{name}, which calls other processes")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{text}. Raises RuntimeError: ask `rpc.is_available()` first."
+    function.__doc__ = (
+        f"{text}. Raises RuntimeError: ask `rpc.is_available()` first.\n\n>>> from cygrad.distributed import rpc\n"
+        f">>> rpc.{name}({arguments})\nTraceback (most recent call last):\n    ...\n"
+        f"RuntimeError: rpc.{name}, which calls other processes: this works in one process for now..."
+    )
     return function
 
 
-init_rpc = _unavailable("init_rpc", "Join the processes that call each other")
-shutdown = _unavailable("shutdown", "Leave the processes that call each other")
-get_worker_info = _unavailable("get_worker_info", "Return the `WorkerInfo` of a process")
-rpc_sync = _unavailable("rpc_sync", "Call a function in another process and wait for its result")
-rpc_async = _unavailable("rpc_async", "Call a function in another process; returns a future")
-remote = _unavailable("remote", "Call a function in another process; returns an `RRef` to its result")
+init_rpc = _unavailable("init_rpc", '"worker0", rank=0, world_size=2', "Join the processes that call each other")
+shutdown = _unavailable("shutdown", "", "Leave the processes that call each other")
+get_worker_info = _unavailable("get_worker_info", '"worker0"', "Return the `WorkerInfo` of a process")
+_CALL = '"worker1", max, (1, 2)'
+rpc_sync = _unavailable("rpc_sync", _CALL, "Call a function in another process and wait for its result")
+rpc_async = _unavailable("rpc_async", _CALL, "Call a function in another process; returns a future")
+remote = _unavailable("remote", _CALL, "Call a function in another process; returns an `RRef` to its result")

@@ -27,7 +27,12 @@ _END = 10  # seconds for processes to end when this one is stopped
 
 
 def get_args_parser():
-    """Return the parser of `torchrun`'s options; those that MPI has no use for are read and ignored."""
+    """Return the parser of `torchrun`'s options; those that MPI has no use for are read and ignored.
+
+    >>> from cygrad.distributed.run import get_args_parser
+    >>> get_args_parser().parse_args(["--nproc-per-node", "2", "train.py"]).nproc_per_node
+    '2'
+    """
     parser = argparse.ArgumentParser(
         prog="python -m cygrad.distributed.run", description="Run a script as one process or several."
     )
@@ -54,12 +59,29 @@ def get_args_parser():
 
 
 def parse_args(args):
-    """Parse the options of `torchrun`."""
+    """Parse the options of `torchrun`.
+
+    >>> from cygrad.distributed.run import parse_args
+    >>> args = parse_args(["--standalone", "train.py", "--epochs", "3"])
+    >>> args.training_script, args.training_script_args
+    ('train.py', ['--epochs', '3'])
+    """
     return get_args_parser().parse_args(args)
 
 
 def run(args):
-    """Run the script of parsed options; several processes end this one with their exit code if they fail."""
+    """Run the script of parsed options; several processes end this one with their exit code if they fail.
+
+    >>> import os, tempfile
+    >>> from cygrad.distributed.run import parse_args, run
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> script = os.path.join(folder.name, "train.py")
+    >>> with open(script, "w") as file:
+    ...     size = file.write("print('trained')")
+    >>> run(parse_args([script]))
+    trained
+    >>> folder.cleanup()
+    """
     nodes, local_size = _number_of_nodes(args), _number_on_each(args.nproc_per_node)
     if nodes * local_size == 1 and not args.no_python:
         with as_rank_zero(args.rdzv_id):
@@ -202,7 +224,18 @@ def _end_with_parent():
 
 
 def main(args=None):
-    """Run the script that the command line, or a list of arguments, names."""
+    """Run the script that the command line, or a list of arguments, names.
+
+    >>> import os, tempfile
+    >>> from cygrad.distributed.run import main
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> script = os.path.join(folder.name, "train.py")
+    >>> with open(script, "w") as file:
+    ...     size = file.write("import sys; print(sys.argv[1:])")
+    >>> main([script, "--epochs", "3"])
+    ['--epochs', '3']
+    >>> folder.cleanup()
+    """
     run(parse_args(args))
 
 

@@ -49,7 +49,13 @@ def export(
 
 
 def draft_export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> ExportedProgram:
-    """Return the same as `export`."""
+    """Return the same as `export`.
+
+    >>> import cygrad
+    >>> program = cygrad.export.draft_export(cygrad.nn.ReLU(), (cygrad.ones(2),))
+    >>> program.module()(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return export(mod, args, kwargs, **options)
 
 
@@ -58,6 +64,15 @@ def save(ep: Any, f: Any, *, extra_files: Any = None, opset_version: Any = None,
 
     `extra_files` are texts or bytes by name to keep along. The file is one of `torch.save`, in cygrad's own terms;
     PyTorch's `torch.export.load` does not read it. Raises TypeError for what is no exported program.
+
+    >>> import cygrad
+    >>> import io
+    >>> program = cygrad.export.export(cygrad.nn.Linear(2, 1), (cygrad.ones(3, 2),))
+    >>> file = io.BytesIO()
+    >>> cygrad.export.save(program, file)
+    >>> size = file.seek(0)
+    >>> cygrad.export.load(file).module()(cygrad.ones(3, 2)).shape
+    torch.Size([3, 1])
     """
     from cygrad.export._exported_module import save  # which imports this package
 
@@ -69,6 +84,14 @@ def load(f: Any, *, extra_files: Any = None, expected_opset_version: Any = None)
 
     The values of `extra_files` are replaced by those in the file. Raises RuntimeError for other files, including those
     of PyTorch's `torch.export.save`.
+
+    >>> import cygrad
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> cygrad.export.save(cygrad.export.export(cygrad.nn.ReLU(), (cygrad.ones(2),)), file)
+    >>> size = file.seek(0)
+    >>> cygrad.export.load(file).module()(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
     """
     from cygrad.export._exported_module import loaded  # which imports this package
 
@@ -76,12 +99,25 @@ def load(f: Any, *, extra_files: Any = None, expected_opset_version: Any = None)
 
 
 def unflatten(module: Any, flat_args_adapter: Any = None) -> Any:
-    """Raises RuntimeError: the program is one for the whole module."""
+    """Raises RuntimeError: the program is one for the whole module.
+
+    >>> import cygrad
+    >>> program = cygrad.export.export(cygrad.nn.ReLU(), (cygrad.ones(2),))
+    >>> cygrad.export.unflatten(program)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.export.unflatten: cygrad does not do this...
+    """
     raise no_export("unflatten", "ExportedProgram.module() has the names of the original")
 
 
 def default_decompositions() -> Any:
-    """Return how ops of exported programs are replaced by others: an empty dictionary."""
+    """Return how ops of exported programs are replaced by others: an empty dictionary.
+
+    >>> import cygrad
+    >>> cygrad.export.default_decompositions()
+    {}
+    """
     return {}
 
 
@@ -89,6 +125,14 @@ def register_dataclass(cls: Any, *, serialized_type_name: Any = None) -> Any:
     """Let objects of a dataclass be arguments of exported programs: checks the class, and does nothing else.
 
     Raises AssertionError for other classes.
+
+    >>> import cygrad
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Batch:
+    ...     x: cygrad.Tensor
+    ...     y: cygrad.Tensor
+    >>> cygrad.export.register_dataclass(Batch)
     """
     if not dataclasses.is_dataclass(cls):
         raise AssertionError(f"Only dataclasses can be registered with this function: {cls}")

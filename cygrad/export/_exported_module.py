@@ -11,6 +11,7 @@ from cygrad.export._programs.files import read_package
 from cygrad.export._programs.program import Program, mapped
 from cygrad.export._programs.recording import RecordingError, record
 from cygrad.export._programs.sizes import generalized
+from cygrad.export.dynamic_shapes import resolved
 from cygrad.export.exported_program import ExportedProgram, ranges_of, shapes_of
 from cygrad.jit._traced import LoadedModule, TopLevelTracedModule, TracedModule, mirrored, module_in, write_module
 
@@ -55,6 +56,7 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
     attributes = {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
     options: dict[str, Any] = {"attributes": attributes, "name": "forward"}
     kwargs = dict(kwargs or {})
+    dynamic_shapes = resolved(dynamic_shapes, mod, args, kwargs)
     copies, copied = (mapped(_copied, each) for each in (args, kwargs))
     try:
         with cygrad.no_grad():

@@ -1,10 +1,22 @@
 """Descriptions of the lengths that dimensions of arguments may have: plain data, which a program states in advance."""
 
+import inspect
+
 __all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]
 
 
 class _DimHint:
-    """What is known of a dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with limits if called."""
+    """What is known of a dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with limits if called.
+
+    >>> import cygrad
+    >>> hint = cygrad.export.Dim.DYNAMIC(min=2, max=64)
+    >>> hint
+    DimHint(DYNAMIC, min=2, max=64)
+    >>> x = cygrad.ones(3, 2)
+    >>> program = cygrad.export.export(cygrad.nn.ReLU(), (x,), dynamic_shapes=((hint, cygrad.export.Dim.STATIC),))
+    >>> program.module()(cygrad.ones(5, 2)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(self, kind, min=None, max=None):
         self.type, self.min, self.max = kind, min, max
@@ -90,12 +102,27 @@ def _require_int(sign, other):
 
 
 def dims(*names, min=None, max=None):
-    """Return a `Dim` for each name, all with the same limits."""
+    """Return a `Dim` for each name, all with the same limits.
+
+    >>> import cygrad
+    >>> batch, length = cygrad.export.dims("batch", "length", min=2)
+    >>> batch, length
+    (Dim('batch'), Dim('length'))
+    """
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
 class ShapesCollection:
-    """Descriptions of dimensions by the tensors that they belong to."""
+    """Descriptions of dimensions by the tensors that they belong to; `export` takes it as `dynamic_shapes`.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(3, 2)
+    >>> shapes = cygrad.export.ShapesCollection()
+    >>> shapes[x] = {0: cygrad.export.Dim("batch")}
+    >>> program = cygrad.export.export(cygrad.nn.ReLU(), (x,), dynamic_shapes=shapes)
+    >>> program.module()(cygrad.ones(5, 2)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(self):
         self._shapes = {}
@@ -109,9 +136,29 @@ class ShapesCollection:
     def __len__(self):
         return len(self._shapes)
 
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """Return {parameter of `m`: the descriptions of its tensors, nested as they are} for the arguments of a call.
+
+        >>> import cygrad
+        >>> x = cygrad.ones(3, 2)
+        >>> shapes = cygrad.export.ShapesCollection()
+        >>> shapes[x] = {0: cygrad.export.Dim("batch")}
+        >>> shapes.dynamic_shapes(cygrad.nn.ReLU(), (x,))
+        {'input': {0: Dim('batch')}}
+        """
+        return _mapped(lambda value: self._shapes.get(id(value)), _by_parameter(m, args, kwargs))
+
 
 class AdditionalInputs:
-    """Further arguments from which it shows which lengths vary."""
+    """Further arguments from which it shows which lengths vary; `export` takes them as `dynamic_shapes`.
+
+    >>> import cygrad
+    >>> more = cygrad.export.AdditionalInputs()
+    >>> more.add((cygrad.ones(5, 2),))
+    >>> program = cygrad.export.export(cygrad.nn.ReLU(), (cygrad.ones(3, 2),), dynamic_shapes=more)
+    >>> program.module()(cygrad.ones(7, 2)).shape
+    torch.Size([7, 2])
+    """
 
     def __init__(self):
         self._examples = []
@@ -123,3 +170,59 @@ class AdditionalInputs:
         if kwargs is not None and type(kwargs) is not dict:
             raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
         self._examples.append((args, kwargs))
+
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """Return {parameter of `m`: for each tensor a tuple of `Dim.DYNAMIC` where its length varies, or else None}.
+
+        Raises ValueError if the calls do not have the same structure.
+
+        >>> import cygrad
+        >>> more = cygrad.export.AdditionalInputs()
+        >>> more.add((cygrad.ones(5, 2),))
+        >>> more.dynamic_shapes(cygrad.nn.ReLU(), (cygrad.ones(3, 2),))
+        {'input': (DimHint(DYNAMIC), None)}
+        """
+        return _mapped(_varying, *(_by_parameter(m, *each) for each in [(args, kwargs), *self._examples]))
+
+    def verify(self, ep):
+        """Call an exported program with all of these arguments. Raises AssertionError if it does not take them.
+
+        >>> import cygrad
+        >>> more = cygrad.export.AdditionalInputs()
+        >>> more.add((cygrad.ones(5, 2),))
+        >>> more.verify(cygrad.export.export(cygrad.nn.ReLU(), (cygrad.ones(3, 2),), dynamic_shapes=more))
+        """
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
+
+
+def resolved(shapes, m, args, kwargs):
+    """Return what `export` was given as `dynamic_shapes` as plain descriptions of the arguments' dimensions."""
+    if isinstance(shapes, (ShapesCollection, AdditionalInputs)):
+        return shapes.dynamic_shapes(m, args, kwargs)
+    return shapes
+
+
+def _by_parameter(m, args, kwargs):
+    return dict(inspect.signature(getattr(m, "forward", m)).bind(*args, **(kwargs or {})).arguments)
+
+
+def _mapped(function, first, *others):
+    """Return nested lists and dictionaries with `function(value, ...)` in place of the values at each place."""
+    if isinstance(first, (list, tuple, dict)):
+        keys = list(first) if isinstance(first, dict) else range(len(first))
+        for other in others:
+            if type(other) is not type(first) or len(other) != len(first):
+                raise ValueError(f"the calls differ in their structure: {type(first)}, but got {type(other)}")
+        found = {key: _mapped(function, *(each[key] for each in (first, *others))) for key in keys}
+        return found if isinstance(first, dict) else type(first)(found.values())
+    return function(first, *others)
+
+
+def _varying(first, *others):
+    """Return a hint for each dimension of a tensor whose length is not the same in all calls."""
+    lengths = [getattr(each, "shape", None) for each in (first, *others)]
+    if lengths[0] is None:
+        return None
+    return tuple(Dim.DYNAMIC if len(set(each)) > 1 else None for each in zip(*lengths, strict=True))

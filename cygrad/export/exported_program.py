@@ -22,7 +22,19 @@ def no_export(name: str, advice: str) -> RuntimeError:
 
 
 class ExportedProgram:
-    """A program that `torch.export.export` has recorded, with its parameters and buffers."""
+    """A program that `torch.export.export` has recorded, with its parameters and buffers.
+
+    >>> import cygrad
+    >>> program = cygrad.export.export(cygrad.nn.BatchNorm1d(2), (cygrad.ones(3, 2),))
+    >>> type(program).__name__, program.module()(cygrad.ones(3, 2)).shape
+    ('ExportedProgram', torch.Size([3, 2]))
+    >>> [name for name, parameter in program.named_parameters()], len(list(program.parameters()))
+    (['weight', 'bias'], 2)
+    >>> [name for name, buffer in program.named_buffers()], len(list(program.buffers()))
+    (['running_mean', 'running_var', 'num_batches_tracked'], 3)
+    >>> program.run_decompositions() is program
+    True
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise no_export("ExportedProgram", "torch.export.export makes exported programs")
@@ -119,7 +131,14 @@ class ExportedProgram:
 
 
 class UnflattenedModule:
-    """The class of modules made from exported programs. Making one raises RuntimeError."""
+    """The class of modules made from exported programs. Making one raises RuntimeError.
+
+    >>> import cygrad
+    >>> cygrad.export.UnflattenedModule()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.export.UnflattenedModule: cygrad does not do this...
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise no_export("UnflattenedModule", "ExportedProgram.module() has the names of the original")

@@ -21,14 +21,24 @@ __all__ = [
 
 @dataclass
 class TensorArgument:
-    """A tensor, by its name in the graph."""
+    """A tensor, by its name in the graph.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.TensorArgument(name="x")
+    TensorArgument(name='x')
+    """
 
     name: str
 
 
 @dataclass
 class ConstantArgument:
-    """An argument or a result that is no tensor."""
+    """An argument or a result that is no tensor.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.ConstantArgument(name="n", value=3)
+    ConstantArgument(name='n', value=3)
+    """
 
     name: str
     value: Any
@@ -36,28 +46,48 @@ class ConstantArgument:
 
 @dataclass
 class SymIntArgument:
-    """An integer that may vary, by its name in the graph."""
+    """An integer that may vary, by its name in the graph.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.SymIntArgument(name="batch")
+    SymIntArgument(name='batch')
+    """
 
     name: str
 
 
 @dataclass
 class SymFloatArgument:
-    """A number that may vary, by its name in the graph."""
+    """A number that may vary, by its name in the graph.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.SymFloatArgument(name="scale")
+    SymFloatArgument(name='scale')
+    """
 
     name: str
 
 
 @dataclass
 class SymBoolArgument:
-    """A truth value that may vary, by its name in the graph."""
+    """A truth value that may vary, by its name in the graph.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.SymBoolArgument(name="is_causal")
+    SymBoolArgument(name='is_causal')
+    """
 
     name: str
 
 
 @dataclass
 class CustomObjArgument:
-    """An object of a class of TorchScript; no program here has one."""
+    """An object of a class of TorchScript; no program here has one.
+
+    >>> import cygrad
+    >>> cygrad.export.graph_signature.CustomObjArgument(name="queue", class_fqn="mylib.Queue")
+    CustomObjArgument(name='queue', class_fqn='mylib.Queue', fake_val=None)
+    """
 
     name: str
     class_fqn: str
@@ -65,7 +95,12 @@ class CustomObjArgument:
 
 
 class InputKind(enum.Enum):
-    """What an input is."""
+    """What an input is.
+
+    >>> import cygrad
+    >>> [kind.name for kind in cygrad.export.graph_signature.InputKind]
+    ['USER_INPUT', 'PARAMETER', 'BUFFER', 'CONSTANT_TENSOR', 'CUSTOM_OBJ', 'TOKEN']
+    """
 
     USER_INPUT = enum.auto()
     PARAMETER = enum.auto()
@@ -76,7 +111,12 @@ class InputKind(enum.Enum):
 
 
 class OutputKind(enum.Enum):
-    """What an output is."""
+    """What an output is.
+
+    >>> import cygrad
+    >>> [kind.name for kind in cygrad.export.graph_signature.OutputKind][:3]
+    ['USER_OUTPUT', 'LOSS_OUTPUT', 'BUFFER_MUTATION']
+    """
 
     USER_OUTPUT = enum.auto()
     LOSS_OUTPUT = enum.auto()
@@ -90,7 +130,13 @@ class OutputKind(enum.Enum):
 
 @dataclass
 class InputSpec:
-    """An input. Parameters, buffers and constants have a `target`, their name in the module."""
+    """An input. Parameters, buffers and constants have a `target`, their name in the module.
+
+    >>> import cygrad
+    >>> program = cygrad.export.export(cygrad.nn.Linear(2, 1), (cygrad.ones(3, 2),))
+    >>> [(spec.kind.name, spec.target) for spec in program.graph_signature.input_specs]
+    [('PARAMETER', 'weight'), ('PARAMETER', 'bias'), ('USER_INPUT', None)]
+    """
 
     kind: InputKind
     arg: Any
@@ -105,7 +151,13 @@ class InputSpec:
 
 @dataclass
 class OutputSpec:
-    """An output."""
+    """An output.
+
+    >>> import cygrad
+    >>> program = cygrad.export.export(cygrad.nn.Linear(2, 1), (cygrad.ones(3, 2),))
+    >>> [spec.kind.name for spec in program.graph_signature.output_specs]
+    ['USER_OUTPUT']
+    """
 
     kind: OutputKind
     arg: Any
@@ -117,7 +169,12 @@ class OutputSpec:
 
 @dataclass
 class ExportBackwardSignature:
-    """The gradients among the outputs of a program for training."""
+    """The gradients among the outputs of a program for training.
+
+    >>> import cygrad
+    >>> cygrad.export.ExportBackwardSignature({"grad_w": "weight"}, {}, "loss").gradients_to_parameters
+    {'grad_w': 'weight'}
+    """
 
     gradients_to_parameters: dict[str, str]
     gradients_to_user_inputs: dict[str, str]
@@ -130,7 +187,13 @@ def _shown(arg: Any) -> Any:
 
 @dataclass
 class ExportGraphSignature:
-    """The inputs and outputs of an exported program, in their order."""
+    """The inputs and outputs of an exported program, in their order.
+
+    >>> import cygrad
+    >>> signature = cygrad.export.export(cygrad.nn.Linear(2, 1), (cygrad.ones(3, 2),)).graph_signature
+    >>> signature.parameters, signature.user_inputs
+    (('weight', 'bias'), ('input',))
+    """
 
     input_specs: list[InputSpec]
     output_specs: list[OutputSpec] = field(default_factory=list)

@@ -63,7 +63,15 @@ inplace_methods = {
 
 @dataclass
 class PythonCode:
-    """Source for a function `forward`, and the globals that it needs."""
+    """Source for a function `forward`, and the globals that it needs.
+
+    >>> import cygrad
+    >>> code = cygrad.fx.symbolic_trace(lambda x: x + 1).graph.python_code("self")
+    >>> print(code.src.strip().splitlines()[0])
+    def forward(self, x):
+    >>> sorted(code.globals)
+    ['NoneType', 'device', 'inf', 'nan', 'torch']
+    """
 
     src: str
     globals: dict[str, Any]
@@ -94,7 +102,25 @@ def _resolve(name: str) -> Any:
 
 
 class CodeGen:
-    """Writes the source of a graph. A subclass may change the signature, and what is returned."""
+    """Writes the source of a graph. A subclass may change the signature, and what is returned.
+
+    >>> import cygrad
+    >>> class Pairs(cygrad.fx.CodeGen):
+    ...     def process_inputs(self, pair):
+    ...         return pair
+    ...     def generate_output(self, output_args, *, repr_fn=repr):
+    ...         return f"return [{repr_fn(output_args)}]"
+    >>> traced = cygrad.fx.symbolic_trace(lambda x, y: x + y)
+    >>> traced.graph.set_codegen(Pairs())
+    >>> _ = traced.recompile()
+    >>> print(traced.code.strip().splitlines()[-1])
+        return [add]
+    >>> generator = cygrad.fx.CodeGen()
+    >>> print(generator.gen_fn_def(["x"], ""))
+    def forward(self, x):
+    >>> generator.process_inputs(1, 2), generator.process_outputs(3), generator.additional_globals()
+    ((1, 2), 3, [])
+    """
 
     def __init__(self) -> None:
         self._body_transformer: Callable[[list[str]], list[str]] | None = None

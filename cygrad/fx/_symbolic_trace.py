@@ -68,6 +68,13 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
     `fn_or_name` is the name of a function that the module uses, or a function of the module; as a decorator, too.
     Raises RuntimeError for other arguments, NotImplementedError elsewhere than at the top level.
+
+    >>> import cygrad
+    >>> from math import floor
+    >>> cygrad.fx.wrap("floor")
+    'floor'
+    >>> print(cygrad.fx.symbolic_trace(lambda x: floor(x.sum())).code.strip().splitlines()[-1].strip())
+    return floor
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
@@ -87,7 +94,17 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
 
 class ProxyableClassMeta(type):
-    """Metaclass of classes whose objects may be made while tracing: making one from proxies becomes a node."""
+    """Metaclass of classes whose objects may be made while tracing: making one from proxies becomes a node.
+
+    >>> import cygrad
+    >>> class Pair(metaclass=cygrad.fx.ProxyableClassMeta):
+    ...     def __init__(self, first, second):
+    ...         self.first, self.second = first, second
+    >>> def f(x, y):
+    ...     return Pair(x, y)
+    >>> [node.op for node in cygrad.fx.symbolic_trace(f).graph.nodes]
+    ['placeholder', 'placeholder', 'call_function', 'output']
+    """
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
         super().__init__(name, bases, attrs)
@@ -161,6 +178,12 @@ class Tracer(TracerBase):
         %input_1 : [num_users=1] = placeholder[target=input]
         %tanh : [num_users=1] = call_function[target=torch.tanh](args = (%input_1,), kwargs = {})
         return tanh
+    >>> tracer = cygrad.fx.Tracer()
+    >>> graph = tracer.trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 1)))
+    >>> tracer.path_of_module(tracer.root[0]), tracer.get_fresh_qualname("_tensor_constant")
+    ('0', '_tensor_constant0')
+    >>> tracer.create_arg([1, (2.0, None)])
+    [1, (2.0, None)]
     """
 
     root: Any
@@ -207,7 +230,17 @@ class Tracer(TracerBase):
         raise NameError("module is not installed as a submodule")
 
     def call_module(self, m: Any, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Called for each call of a submodule: return a node's proxy, or what `forward(*args, **kwargs)` returns."""
+        """Called for each call of a submodule: return a node's proxy, or what `forward(*args, **kwargs)` returns.
+
+        >>> import cygrad
+        >>> class Names(cygrad.fx.Tracer):
+        ...     def call_module(self, m, forward, args, kwargs):
+        ...         print(self.path_of_module(m))
+        ...         return super().call_module(m, forward, args, kwargs)
+        >>> graph = Names().trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 2), cygrad.nn.ReLU()))
+        0
+        1
+        """
         path = self.path_of_module(m)
         outer = self.scope
         self.scope = Scope(path, type(m))
@@ -223,7 +256,22 @@ class Tracer(TracerBase):
             self.scope = outer
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
-        """Called when an attribute of a module is read: return the value, or a proxy for a parameter."""
+        """Called when an attribute of a module is read: return the value, or a proxy for a parameter.
+
+        >>> import cygrad
+        >>> class Names(cygrad.fx.Tracer):
+        ...     def getattr(self, attr, attr_val, parameter_proxy_cache):
+        ...         print(attr, type(attr_val).__name__)
+        ...         return super().getattr(attr, attr_val, parameter_proxy_cache)
+        >>> class Scale(cygrad.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scale = cygrad.nn.Parameter(cygrad.ones(1))
+        ...     def forward(self, x):
+        ...         return x * self.scale
+        >>> graph = Names().trace(Scale())
+        scale Parameter
+        """
         if isinstance(attr_val, nn.Parameter):
             return self._proxy_of(attr_val, self.root.named_parameters(), parameter_proxy_cache)
         if self.proxy_buffer_attributes and isinstance(attr_val, cygrad.Tensor):
@@ -278,7 +326,17 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Any, list[Any]]:
-        """Return the function to call, and its arguments: the root if it is a module, then a proxy for each input."""
+        """Return the function to call, and its arguments: the root if it is a module, then a proxy for each input.
+
+        >>> import cygrad
+        >>> class Names(cygrad.fx.Tracer):
+        ...     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        ...         fn, args = super().create_args_for_root(root_fn, is_module, concrete_args)
+        ...         print(args)
+        ...         return fn, args
+        >>> graph = Names().trace(lambda x, y: x + y)
+        [Proxy(x), Proxy(y)]
+        """
         function = inspect.unwrap(root_fn)
         code = function.__code__
         total = code.co_argcount + code.co_kwonlyargcount

@@ -81,6 +81,25 @@ class Graph:
         return relu
     >>> cygrad.fx.GraphModule({}, graph)(cygrad.tensor([-1.0, 2.0]))
     tensor([0., 2.])
+    >>> add = graph.call_method("add", (y, 1))
+    >>> with graph.inserting_before(out):
+    ...     twice = graph.create_node("call_function", cygrad.mul, (y, 2))
+    >>> with graph.inserting_after(y):
+    ...     unused = graph.call_function(cygrad.neg, (y,))
+    >>> graph.erase_node(add)
+    >>> graph.output_node().args = (twice,)
+    >>> graph.eliminate_dead_code(), graph.find_nodes(op="call_function")
+    (True, [relu, mul])
+    >>> graph.lint()
+    >>> print(graph.python_code("self").src.strip().splitlines()[0])
+    def forward(self, x):
+    >>> graph.process_inputs(3), graph.process_outputs(3)
+    ((3,), 3)
+    >>> copy = cygrad.fx.Graph()
+    >>> copy.graph_copy(graph, {})
+    mul
+    >>> copy.node_copy(x)
+    x_1
     """
 
     def __init__(
@@ -155,7 +174,15 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
-        """Add the value of a parameter, buffer or other attribute of the module, by its dotted name."""
+        """Add the value of a parameter, buffer or other attribute of the module, by its dotted name.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.Linear(2, 1))
+        >>> with traced.graph.inserting_before():
+        ...     node = traced.graph.get_attr("weight")
+        >>> node.op, node.target
+        ('get_attr', 'weight')
+        """
         if self._owning_module is not None and not _has_attribute(self._owning_module, qualified_name):
             warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
@@ -171,7 +198,17 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any | None = None,
     ) -> Node:
-        """Add a call of the submodule with this dotted name."""
+        """Add a call of the submodule with this dotted name.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 2), cygrad.nn.ReLU()))
+        >>> last = traced.graph.output_node()
+        >>> with traced.graph.inserting_before(last):
+        ...     last.args = (traced.graph.call_module("1", (last.args[0],)),)  # the second layer once more
+        >>> _ = traced.recompile()
+        >>> [node.target for node in traced.graph.find_nodes(op="call_module", target="1")]
+        ['1', '1']
+        """
         if self._owning_module is not None:
             self._owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
@@ -311,7 +348,15 @@ class Graph:
         return "\n    ".join(["graph():", *filter(None, [node.format_node() for node in self.nodes])])
 
     def print_tabular(self) -> None:
-        """Print the nodes as a table, with the package `tabulate`."""
+        """Print the nodes as a table, with the package `tabulate`.
+
+        >>> import cygrad
+        >>> import contextlib, importlib.util, io
+        >>> graph = cygrad.fx.symbolic_trace(lambda x: x + 1).graph
+        >>> with contextlib.redirect_stdout(io.StringIO()) as table:
+        ...     if importlib.util.find_spec("tabulate"):
+        ...         graph.print_tabular()
+        """
         try:
             from tabulate import tabulate  # type: ignore[import-untyped]  # which is not installed everywhere
         except ImportError:
@@ -372,7 +417,12 @@ class Graph:
     # -- how source is written --
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Have `codegen` write the source."""
+        """Have `codegen` write the source.
+
+        >>> import cygrad
+        >>> graph = cygrad.fx.symbolic_trace(lambda x: x + 1).graph
+        >>> graph.set_codegen(cygrad.fx.CodeGen())
+        """
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
@@ -391,7 +441,15 @@ class Graph:
             self._codegen._body_transformer = before
 
     def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> contextlib.AbstractContextManager[None]:
-        """Change the lines of the source by `make_transformer(current)(lines)`, for good or in a `with` block."""
+        r"""Change the lines of the source by `make_transformer(current)(lines)`, for good or in a `with` block.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: x + 1)
+        >>> with traced.graph.on_generate_code(lambda current: lambda lines: ["# generated\n", *lines]):
+        ...     _ = traced.recompile()
+        >>> "# generated" in traced.code
+        True
+        """
         before = self._codegen._body_transformer
         self._codegen._body_transformer = make_transformer(before)
         return self._changed_transformer(before)

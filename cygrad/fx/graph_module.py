@@ -48,7 +48,16 @@ def _format_import_block(globals: dict[str, Any]) -> str:
 
 
 def reduce_graph_module(body: dict[Any, Any], import_block: str) -> Any:
-    """Rebuild a pickled GraphModule from its attributes and its source."""
+    """Rebuild a pickled GraphModule from its attributes and its source.
+
+    >>> import cygrad
+    >>> import pickle
+    >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.ReLU())
+    >>> traced.__reduce__()[0].__name__
+    'reduce_graph_module'
+    >>> pickle.loads(pickle.dumps(traced))(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     from cygrad.fx._symbolic_trace import Tracer  # which imports this module
 
     class KeepModules(Tracer):
@@ -121,6 +130,11 @@ class GraphModule(nn.Module):
     >>> _ = traced.recompile()
     >>> traced(cygrad.tensor(3.0), cygrad.tensor(4.0))
     tensor(12.)
+    >>> traced.add_submodule("extra.layer", cygrad.nn.Linear(2, 1)), traced.delete_submodule("extra.layer")
+    (True, True)
+    >>> traced.delete_all_unused_submodules()
+    >>> print(traced.print_readable(print_output=False).strip().splitlines()[0])
+    class <lambda>(torch.nn.Module):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -218,7 +232,17 @@ class GraphModule(nn.Module):
         return f"{super().__str__()}\n{self._code}\n{hint}"
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
-        """Write a Python package that defines the module as a class of this name, with its parameters."""
+        """Write a Python package that defines the module as a class of this name, with its parameters.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 1)))
+        >>> traced.to_folder(os.path.join(folder.name, "model"), "Model")
+        >>> "module.py" in os.listdir(os.path.join(folder.name, "model"))
+        True
+        >>> folder.cleanup()
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         cygrad.save(self.state_dict(), folder / "state_dict.pt")

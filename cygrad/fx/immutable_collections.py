@@ -15,7 +15,15 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 class immutable_list(list[Any]):
-    """A list that raises TypeError when it is to be changed."""
+    """A list that raises TypeError when it is to be changed.
+
+    >>> from cygrad.fx.immutable_collections import immutable_list
+    >>> items = immutable_list([1, 2])
+    >>> items.append(3)
+    Traceback (most recent call last):
+        ...
+    TypeError: 'immutable_list' object does not support mutation...
+    """
 
     append = extend = insert = remove = pop = clear = reverse = sort = _refuse
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -28,7 +36,15 @@ class immutable_list(list[Any]):
 
 
 class immutable_dict(dict[Any, Any]):
-    """A dictionary that raises TypeError when it is to be changed."""
+    """A dictionary that raises TypeError when it is to be changed.
+
+    >>> from cygrad.fx.immutable_collections import immutable_dict
+    >>> entries = immutable_dict({"a": 1})
+    >>> entries.clear()
+    Traceback (most recent call last):
+        ...
+    TypeError: 'immutable_dict' object does not support mutation...
+    """
 
     clear = pop = popitem = update = setdefault = _refuse
     __setitem__ = __delitem__ = __ior__ = _refuse

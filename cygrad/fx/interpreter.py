@@ -47,7 +47,13 @@ class Interpreter:
                         self.user_to_last_uses.setdefault(node, []).append(used)
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """Return what the graph computes for these inputs. `initial_env` has values for nodes that need not run."""
+        """Return what the graph computes for these inputs. `initial_env` has values for nodes that need not run.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x) + 1)
+        >>> cygrad.fx.Interpreter(traced).run(cygrad.tensor([-1.0, 2.0]))
+        tensor([1., 3.])
+        """
         self.env = {} if initial_env is None else initial_env
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
@@ -77,7 +83,14 @@ class Interpreter:
             raise
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Same as `run`, with the inputs in a list that is emptied, so that they can be let go."""
+        """Same as `run`, with the inputs in a list that is emptied, so that they can be let go.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x) + 1)
+        >>> arguments = [cygrad.tensor([-1.0, 2.0])]
+        >>> cygrad.fx.Interpreter(traced).boxed_run(arguments), arguments
+        (tensor([1., 3.]), [])
+        """
         placeholders = self.graph.find_nodes(op="placeholder")
         env = dict(zip(placeholders, args_list, strict=False))
         args_list.clear()
@@ -88,13 +101,32 @@ class Interpreter:
         yield
 
     def run_node(self, n: Node) -> Any:
-        """Return the value of a node, by the method that is named after its `op`."""
+        """Return the value of a node, by the method that is named after its `op`.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Interpreter):
+        ...     def run_node(self, n):
+        ...         print(n.op, n.name)
+        ...         return super().run_node(n)
+        >>> result = Shows(cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x))).run(cygrad.ones(2))
+        placeholder x
+        call_function relu
+        output output
+        """
         with self._set_current_node(n):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the next input, or the default value of the placeholder."""
+        """Return the next input, or the default value of the placeholder.
+
+        >>> import cygrad
+        >>> class Doubles(cygrad.fx.Interpreter):
+        ...     def placeholder(self, target, args, kwargs):
+        ...         return super().placeholder(target, args, kwargs) * 2
+        >>> Doubles(cygrad.fx.symbolic_trace(lambda x: x + 1)).run(cygrad.ones(2))
+        tensor([3., 3.])
+        """
         if isinstance(target, str) and target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -107,28 +139,84 @@ class Interpreter:
             ) from None
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return an attribute of the module."""
+        """Return an attribute of the module.
+
+        >>> import cygrad
+        >>> class Zeros(cygrad.fx.Interpreter):
+        ...     def get_attr(self, target, args, kwargs):
+        ...         return cygrad.zeros_like(super().get_attr(target, args, kwargs))
+        >>> class Scale(cygrad.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scale = cygrad.nn.Parameter(cygrad.ones(2))
+        ...     def forward(self, x):
+        ...         return x * self.scale
+        >>> Zeros(cygrad.fx.symbolic_trace(Scale())).run(cygrad.ones(2))
+        tensor([0., 0.])
+        """
         return self.fetch_attr(str(target))
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return `target(*args, **kwargs)`."""
+        """Return `target(*args, **kwargs)`.
+
+        >>> import cygrad
+        >>> class Tanh(cygrad.fx.Interpreter):
+        ...     def call_function(self, target, args, kwargs):
+        ...         return super().call_function(cygrad.tanh if target is cygrad.relu else target, args, kwargs)
+        >>> Tanh(cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x))).run(cygrad.zeros(2))
+        tensor([0., 0.])
+        """
         return target(*args, **kwargs)  # type: ignore[operator]
 
     def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the method named `target` of the first argument returns for the others."""
+        """Return what the method named `target` of the first argument returns for the others.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Interpreter):
+        ...     def call_method(self, target, args, kwargs):
+        ...         print(target)
+        ...         return super().call_method(target, args, kwargs)
+        >>> Shows(cygrad.fx.symbolic_trace(lambda x: x.relu())).run(cygrad.ones(2))
+        relu
+        tensor([1., 1.])
+        """
         first, *rest = args
         return getattr(first, str(target))(*rest, **kwargs)
 
     def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what a submodule returns."""
+        """Return what a submodule returns.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Interpreter):
+        ...     def call_module(self, target, args, kwargs):
+        ...         print(target)
+        ...         return super().call_module(target, args, kwargs)
+        >>> Shows(cygrad.fx.symbolic_trace(cygrad.nn.Sequential(cygrad.nn.ReLU()))).run(cygrad.ones(2))
+        0
+        tensor([1., 1.])
+        """
         return self.fetch_attr(str(target))(*args, **kwargs)
 
     def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result."""
+        """Return the result.
+
+        >>> import cygrad
+        >>> class Pairs(cygrad.fx.Interpreter):
+        ...     def output(self, target, args, kwargs):
+        ...         return "result", super().output(target, args, kwargs)
+        >>> Pairs(cygrad.fx.symbolic_trace(lambda x: x + 1)).run(cygrad.ones(2))
+        ('result', tensor([2., 2.]))
+        """
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """Return the attribute of the module with this dotted name. Raises RuntimeError if there is none."""
+        """Return the attribute of the module with this dotted name. Raises RuntimeError if there is none.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 1)))
+        >>> cygrad.fx.Interpreter(traced).fetch_attr("0.weight").shape
+        torch.Size([1, 2])
+        """
         found = self.module
         parts = target.split(".")
         for i, part in enumerate(parts):
@@ -138,11 +226,34 @@ class Interpreter:
         return found
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments of a node, with values in place of nodes."""
+        """Return the arguments of a node, with values in place of nodes.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Interpreter):
+        ...     def run_node(self, n):
+        ...         args, kwargs = self.fetch_args_kwargs_from_env(n)
+        ...         print(n.name, args, kwargs)
+        ...         return super().run_node(n)
+        >>> result = Shows(cygrad.fx.symbolic_trace(lambda x: cygrad.add(x, 1, alpha=2))).run(cygrad.ones(1))
+        x () {}
+        add (tensor([1.]), 1) {'alpha': 2}
+        output (tensor([3.]),) {}
+        """
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(dict(n.kwargs), n)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
-        """Return nested arguments with values in place of nodes."""
+        """Return nested arguments with values in place of nodes.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Interpreter):
+        ...     def run_node(self, n):
+        ...         print(n.name, self.map_nodes_to_values(n.args, n))
+        ...         return super().run_node(n)
+        >>> result = Shows(cygrad.fx.symbolic_trace(lambda x: x + 1)).run(cygrad.ones(1))
+        x ()
+        add (tensor([1.]), 1)
+        output (tensor([2.]),)
+        """
 
         def value_of(used: Node) -> Any:
             if used not in self.env:
@@ -173,25 +284,74 @@ class Transformer(Interpreter):
         self.tracer.root = module
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
-        """Add an input to the new graph."""
+        """Add an input to the new graph.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Transformer):
+        ...     def placeholder(self, target, args, kwargs):
+        ...         print(target)
+        ...         return super().placeholder(target, args, kwargs)
+        >>> new = Shows(cygrad.fx.symbolic_trace(lambda x, y: x + y)).transform()
+        x
+        y
+        """
         default = {"default_value": args[0]} if args else {}
         return Proxy(self.new_graph.placeholder(str(target), **default), self.tracer)
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
-        """Add an attribute of the module."""
+        """Add an attribute of the module.
+
+        >>> import cygrad
+        >>> class Shows(cygrad.fx.Transformer):
+        ...     def get_attr(self, target, args, kwargs):
+        ...         print(target)
+        ...         return super().get_attr(target, args, kwargs)
+        >>> class Scale(cygrad.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scale = cygrad.nn.Parameter(cygrad.ones(2))
+        ...     def forward(self, x):
+        ...         return x * self.scale
+        >>> new = Shows(cygrad.fx.symbolic_trace(Scale())).transform()
+        scale
+        """
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Add the call of a submodule."""
+        """Add the call of a submodule.
+
+        >>> import cygrad
+        >>> class Without(cygrad.fx.Transformer):
+        ...     def call_module(self, target, args, kwargs):
+        ...         return args[0] if target == "1" else super().call_module(target, args, kwargs)
+        >>> model = cygrad.nn.Sequential(cygrad.nn.ReLU(), cygrad.nn.Tanh())
+        >>> Without(cygrad.fx.symbolic_trace(model)).transform()(cygrad.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+        """
         module = self.fetch_attr(str(target))
         return self.tracer.call_module(str(target), module, args, kwargs)
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Add the call of a function."""
+        """Add the call of a function.
+
+        >>> import cygrad
+        >>> class Tanh(cygrad.fx.Transformer):
+        ...     def call_function(self, target, args, kwargs):
+        ...         return super().call_function(cygrad.tanh if target is cygrad.relu else target, args, kwargs)
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x))
+        >>> Tanh(traced).transform()(cygrad.zeros(2))
+        tensor([0., 0.])
+        """
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """Return a module with the new graph."""
+        """Return a module with the new graph.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: x + 1)
+        >>> cygrad.fx.Transformer(traced).transform()(cygrad.ones(2))
+        tensor([2., 2.])
+        """
         result = super().run(enable_io_processing=False)
         if result is not None:
             old = self.graph.output_node()

@@ -21,7 +21,19 @@ _side_effectful_functions: set[Callable[..., Any]] = {cygrad.no_grad, cygrad.ena
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep nodes that call `fn` when dead code is eliminated, even if nobody uses their results. Returns `fn`."""
+    """Keep nodes that call `fn` when dead code is eliminated, even if nobody uses their results. Returns `fn`.
+
+    >>> import cygrad
+    >>> @cygrad.fx.has_side_effect
+    ... def log(x):
+    ...     print(x)
+    >>> graph = cygrad.fx.Graph()
+    >>> x = graph.placeholder("x")
+    >>> call = graph.call_function(log, (x,))
+    >>> out = graph.output(x)
+    >>> graph.eliminate_dead_code(), call.is_impure()
+    (False, True)
+    """
     _side_effectful_functions.add(fn)
     return fn
 
@@ -48,7 +60,14 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
 
 
 def map_arg(a: Argument, fn: Callable[["Node"], Argument]) -> Argument:
-    """Same as `map_aggregate`, but apply `fn` only to nodes."""
+    """Same as `map_aggregate`, but apply `fn` only to nodes.
+
+    >>> import cygrad
+    >>> graph = cygrad.fx.Graph()
+    >>> x = graph.placeholder("x")
+    >>> cygrad.fx.map_arg([x, {"a": x, "b": 2}], lambda node: node.name)
+    ['x', {'a': 'x', 'b': 2}]
+    """
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
     return map_aggregate(a, lambda item: fn(item) if isinstance(item, Node) else item)
@@ -128,6 +147,22 @@ class Node:
     - 'output': returns `args[0]`
 
     `users` are the nodes that use the result, as the keys of a dictionary; `meta` is for what passes want to note.
+
+    >>> import cygrad
+    >>> graph = cygrad.fx.Graph()
+    >>> x, y = graph.placeholder("x"), graph.placeholder("y")
+    >>> total = graph.call_function(cygrad.add, (x, y))
+    >>> total.update_arg(1, 2.0), total.insert_arg(2, 3.0), total.update_kwarg("alpha", 2)
+    (None, None, None)
+    >>> total.args, total.kwargs, list(x.users)
+    ((x, 2.0, 3.0), {'alpha': 2}, [add])
+    >>> total.replace_input_with(x, y)
+    >>> total.replace_all_uses_with(x)
+    []
+    >>> x.append(y)
+    >>> y.prepend(x)
+    >>> total.is_impure(), total.format_node()
+    (False, '%add : [num_users=0] = call_function[target=torch.add](args = (%y, 2.0, 3.0), kwargs = {alpha: 2})')
     """
 
     def __init__(
@@ -336,7 +371,14 @@ class Node:
         kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """Return the arguments, with all defaults filled in, as the pair `(args, kwargs)`; None if that is unknown."""
+        """Return the arguments, with all defaults filled in, as the pair `(args, kwargs)`; None if that is unknown.
+
+        >>> import cygrad
+        >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.softmax(x, 0))
+        >>> node = traced.graph.find_nodes(op="call_function", target=cygrad.softmax)[0]
+        >>> node.normalized_arguments(traced, normalize_to_only_use_kwargs=True).kwargs["dim"]
+        0
+        """
         from cygrad.fx.operator_schemas import normalize_function, normalize_module
 
         args, kwargs = self._args, dict(self._kwargs)

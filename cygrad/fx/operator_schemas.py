@@ -10,14 +10,25 @@ __all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function",
 
 
 class ArgsKwargsPair(NamedTuple):
-    """The arguments of a call."""
+    """The arguments of a call.
+
+    >>> from cygrad.fx.operator_schemas import ArgsKwargsPair
+    >>> ArgsKwargsPair((1,), {"alpha": 2}).kwargs
+    {'alpha': 2}
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
 def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = False) -> Any:
-    """Return the signatures of a function of the package, of which there is one, or None if it does not tell."""
+    """Return the signatures of a function of the package, of which there is one, or None if it does not tell.
+
+    >>> import cygrad
+    >>> from cygrad.fx.operator_schemas import get_signature_for_torch_op
+    >>> [list(signature.parameters) for signature in get_signature_for_torch_op(cygrad.relu)]
+    [['input', 'out']]
+    """
     try:
         found: list[inspect.Signature] | None = [inspect.signature(op)]
     except (ValueError, TypeError):
@@ -53,7 +64,13 @@ def normalize_module(
     kwargs: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """Same as `normalize_function`, for the call of a submodule."""
+    """Same as `normalize_function`, for the call of a submodule.
+
+    >>> import cygrad
+    >>> from cygrad.fx.operator_schemas import normalize_module
+    >>> normalize_module(cygrad.nn.Sequential(cygrad.nn.ReLU()), "0", (1,), normalize_to_only_use_kwargs=True)
+    ArgsKwargsPair(args=(), kwargs={'input': 1})
+    """
     signature = inspect.signature(root.get_submodule(target).forward)
     return _normal(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
 

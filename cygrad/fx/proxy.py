@@ -19,7 +19,16 @@ __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Trac
 
 
 class TraceError(ValueError):
-    """Raised for what cannot be traced, such as control flow that depends on values."""
+    """Raised for what cannot be traced, such as control flow that depends on values.
+
+    >>> import cygrad
+    >>> from cygrad.fx.proxy import TraceError
+    >>> try:
+    ...     cygrad.fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
+    ... except TraceError:
+    ...     print("the branch depends on a value")
+    the branch depends on a value
+    """
 
 
 class Scope:
@@ -30,7 +39,28 @@ class Scope:
 
 
 class TracerBase:
-    """Makes nodes and proxies. `Tracer` traces functions; `GraphAppendingTracer` adds to a graph that exists."""
+    """Makes nodes and proxies. `Tracer` traces functions; `GraphAppendingTracer` adds to a graph that exists.
+
+    >>> import cygrad
+    >>> from cygrad.fx.proxy import GraphAppendingTracer, TraceError, TracerBase
+    >>> graph = cygrad.fx.Graph()
+    >>> tracer = GraphAppendingTracer(graph)
+    >>> isinstance(tracer, TracerBase)
+    True
+    >>> x = tracer.create_proxy("placeholder", "x", (), {})
+    >>> node = tracer.create_node("call_function", cygrad.relu, (x.node,), {})
+    >>> tracer.proxy(node), tracer.create_arg([x, 2])
+    (Proxy(relu), [x, 2])
+    >>> for refused in (tracer.to_bool, tracer.iter):
+    ...     try:
+    ...         refused(x)
+    ...     except TraceError as error:
+    ...         print(type(error).__name__)
+    TraceError
+    TraceError
+    >>> tracer.keys(x)
+    Proxy(keys)
+    """
 
     graph: Graph
     record_stack_traces = False
@@ -150,7 +180,16 @@ def _user_frames() -> list[traceback.FrameSummary]:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds the operations on its proxies to a graph that exists."""
+    """Adds the operations on its proxies to a graph that exists.
+
+    >>> import cygrad
+    >>> from cygrad.fx.proxy import GraphAppendingTracer
+    >>> graph = cygrad.fx.Graph()
+    >>> x = cygrad.fx.Proxy(graph.placeholder("x"), GraphAppendingTracer(graph))
+    >>> y = x + 1
+    >>> [node.name for node in graph.nodes]
+    ['x', 'add']
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -162,6 +201,13 @@ class Proxy:
     """Stands for the value of a node. Operators, methods and functions of the package make nodes out of it.
 
     What needs a value fails with TraceError: conditions, loops, `len`, conversions to numbers.
+
+    >>> import cygrad
+    >>> graph = cygrad.fx.Graph()
+    >>> x = cygrad.fx.Proxy(graph.placeholder("x"))
+    >>> y = cygrad.relu(x) + x.size(0)
+    >>> [node.name for node in graph.nodes], x.keys()
+    (['x', 'relu', 'size', 'add'], Proxy(keys))
     """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
@@ -233,7 +279,14 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """An attribute of a proxy. It becomes a node when it is used, unless it is called as a method."""
+    """An attribute of a proxy. It becomes a node when it is used, unless it is called as a method.
+
+    >>> import cygrad
+    >>> graph = cygrad.fx.Graph()
+    >>> x = cygrad.fx.Proxy(graph.placeholder("x"))
+    >>> isinstance(x.shape, cygrad.fx.Attribute), x.shape.node.name
+    (True, 'getattr_1')
+    """
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr = root, attr
@@ -252,7 +305,20 @@ class Attribute(Proxy):
 
 
 class ParameterProxy(Proxy):
-    """A proxy for a parameter, which answers questions about shapes with those of the parameter."""
+    """A proxy for a parameter, which answers questions about shapes with those of the parameter.
+
+    >>> import cygrad
+    >>> class Scale(cygrad.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.scale = cygrad.nn.Parameter(cygrad.ones(2, 3))
+    ...     def forward(self, x):
+    ...         scale = self.scale
+    ...         print(type(scale).__name__, scale.size(), scale.dim(), scale.numel(), scale.nelement())
+    ...         return x * scale
+    >>> graph = cygrad.fx.Tracer(param_shapes_constant=True).trace(Scale())
+    ParameterProxy torch.Size([2, 3]) 2 6 6
+    """
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Any) -> None:
         super().__init__(node, tracer)

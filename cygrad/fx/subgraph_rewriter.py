@@ -15,7 +15,14 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """One occurrence: its last node, and {node of the pattern: node of the graph}."""
+    """One occurrence: its last node, and {node of the pattern: node of the graph}.
+
+    >>> import cygrad
+    >>> traced = cygrad.fx.symbolic_trace(lambda x: x.relu() + 1)
+    >>> (match,) = cygrad.fx.replace_pattern(traced, lambda x: x.relu(), lambda x: x.tanh())
+    >>> match.anchor, sorted(node.name for node in match.nodes_map)
+    (relu, ['relu', 'x'])
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -23,7 +30,15 @@ class Match(NamedTuple):
 
 @dataclass
 class ReplacedPatterns:
-    """One occurrence, and the nodes that replaced it."""
+    """One occurrence, and the nodes that replaced it.
+
+    >>> import cygrad
+    >>> from cygrad.fx.subgraph_rewriter import replace_pattern_with_filters
+    >>> traced = cygrad.fx.symbolic_trace(lambda x: x.relu() + 1)
+    >>> (found,) = replace_pattern_with_filters(traced, lambda x: x.relu(), lambda x: x.tanh())
+    >>> found.replacements
+    [tanh]
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -62,6 +77,15 @@ def replace_pattern_with_filters(
 
     With `ignore_literals`, numbers and strings among the arguments need not agree. `replacement_callback` makes the
     graph of the replacement for each occurrence.
+
+    >>> import cygrad
+    >>> from cygrad.fx.subgraph_rewriter import replace_pattern_with_filters
+    >>> traced = cygrad.fx.symbolic_trace(lambda x: x.relu() + x.neg().relu())
+    >>> def of_input(match, graph, pattern):
+    ...     return match.placeholder_nodes[0].op == "placeholder"
+    >>> found = replace_pattern_with_filters(traced, lambda x: x.relu(), lambda x: x.tanh(), [of_input])
+    >>> len(found), traced(cygrad.tensor([0.0, -2.0]))
+    (1, tensor([0.0000, 1.0360]))
     """
     pattern_graph = _graph_of(pattern)
     matches = SubgraphMatcher(

@@ -13,7 +13,13 @@ _preserves = False
 
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
-    """In the block, `set_current_meta` and `annotate` have an effect."""
+    """In the block, `set_current_meta` and `annotate` have an effect.
+
+    >>> from cygrad.fx import traceback
+    >>> with traceback.preserve_node_meta():
+    ...     traceback.has_preserved_node_meta()
+    True
+    """
     global _preserves, _current
     outer, _preserves = (_preserves, _current), enable
     _current = dict(_current)
@@ -24,13 +30,24 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
 
 
 def has_preserved_node_meta() -> bool:
-    """Whether a block `preserve_node_meta` is open."""
+    """Whether a block `preserve_node_meta` is open.
+
+    >>> from cygrad.fx.traceback import has_preserved_node_meta
+    >>> has_preserved_node_meta()
+    False
+    """
     return _preserves
 
 
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
-    """In the block, the current notes have the entries of a dictionary under "custom"."""
+    """In the block, the current notes have the entries of a dictionary under "custom".
+
+    >>> from cygrad.fx import traceback
+    >>> with traceback.preserve_node_meta(), traceback.annotate({"stage": 1}):
+    ...     traceback.get_current_meta()["custom"]
+    {'stage': 1}
+    """
     global _current
     outer = _current
     if _preserves:
@@ -55,7 +72,12 @@ def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
 
 
 def get_current_meta() -> dict[str, Any]:
-    """Return the current notes."""
+    """Return the current notes.
+
+    >>> from cygrad.fx.traceback import get_current_meta
+    >>> get_current_meta()
+    {}
+    """
     return _current
 
 
@@ -66,7 +88,12 @@ def set_stack_trace(stack: list[str]) -> None:
 
 
 def format_stack() -> list[str]:
-    """Return the lines of the noted stack trace, or of the current one."""
+    """Return the lines of the noted stack trace, or of the current one.
+
+    >>> from cygrad.fx.traceback import format_stack
+    >>> all(isinstance(line, str) for line in format_stack())
+    True
+    """
     if _preserves:
         return [_current.get("stack_trace", "")]
     return traceback.format_list(traceback.extract_stack()[:-1])

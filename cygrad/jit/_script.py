@@ -16,7 +16,12 @@ _HOW_TO_SAVE = (
 
 
 class Error(Exception):
-    """What TorchScript raises for an exception in a script. A script that runs as Python raises its own exception."""
+    """What TorchScript raises for an exception in a script. A script that runs as Python raises its own exception.
+
+    >>> import cygrad
+    >>> issubclass(cygrad.jit.Error, Exception)
+    True
+    """
 
 
 class ScriptModule(Module):
@@ -41,11 +46,22 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """The class of modules that `load` returns. `script` returns the module it is given."""
+    """The class of modules that `load` returns. `script` returns the module it is given.
+
+    >>> import cygrad
+    >>> issubclass(cygrad.jit.RecursiveScriptModule, cygrad.nn.Module)
+    True
+    """
 
 
 class ScriptFunction:
-    """The class of traced functions. `script` returns the function it is given."""
+    """The class of traced functions. `script` returns the function it is given.
+
+    >>> import cygrad
+    >>> traced = cygrad.jit.trace(lambda x: x * 2, cygrad.ones(2))
+    >>> isinstance(traced, cygrad.jit.ScriptFunction)
+    True
+    """
 
     def __new__(cls, *args, **kwargs):
         raise TypeError(
@@ -54,7 +70,15 @@ class ScriptFunction:
 
 
 class CompilationUnit:
-    """Functions given as text in TorchScript. Only an empty one can be made; text raises RuntimeError."""
+    """Functions given as text in TorchScript. Only an empty one can be made; text raises RuntimeError.
+
+    >>> import cygrad
+    >>> unit = cygrad.jit.CompilationUnit()
+    >>> unit.define("def f(x): return x")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.jit.CompilationUnit: cygrad has no TorchScript...
+    """
 
     def __init__(self, lang: Any = None, _frames_up: int = 0) -> None:
         if lang is not None:
@@ -83,7 +107,16 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
 
 
 def script_method(fn: Any) -> Any:
-    """Mark a method of a `ScriptModule` to be compiled: returns it unchanged."""
+    """Mark a method of a `ScriptModule` to be compiled: returns it unchanged.
+
+    >>> import cygrad
+    >>> class Model(cygrad.nn.Module):
+    ...     @cygrad.jit.script_method
+    ...     def forward(self, x):
+    ...         return x.relu()
+    >>> Model()(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return fn
 
 
@@ -91,6 +124,11 @@ def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True
     """Return a module unchanged. PyTorch makes its weights constants of the compiled program.
 
     Raises RuntimeError if the module is in training mode.
+
+    >>> import cygrad
+    >>> model = cygrad.nn.Linear(2, 1).eval()
+    >>> cygrad.jit.freeze(model) is model
+    True
     """
     if mod.training:
         raise RuntimeError(
@@ -101,30 +139,58 @@ def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True
 
 
 def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
-    """Return a module unchanged."""
+    """Return a module unchanged.
+
+    >>> import cygrad
+    >>> model = cygrad.nn.Linear(2, 1).eval()
+    >>> cygrad.jit.optimize_for_inference(model) is model
+    True
+    """
     return mod
 
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> Any:
-    """Leave a module as it is."""
+    """Leave a module as it is.
+
+    >>> import cygrad
+    >>> cygrad.jit.run_frozen_optimizations(cygrad.nn.Linear(2, 1).eval())
+    """
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Any:
-    """Context in which compiled programs are optimized or not: without effect."""
+    """Context in which compiled programs are optimized or not: without effect.
+
+    >>> import cygrad
+    >>> with cygrad.jit.optimized_execution(False):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     yield
 
 
 @contextmanager
 def fuser(name: str) -> Any:
-    """Context in which compiled programs use the fuser of this name ("fuser0" to "fuser3"): without effect."""
+    """Context in which compiled programs use the fuser of this name ("fuser0" to "fuser3"): without effect.
+
+    >>> import cygrad
+    >>> with cygrad.jit.fuser("fuser1"):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise Exception(f"unrecognized fuser option (name: {name})")
     yield
 
 
 class strict_fusion:
-    """Context that reports ops which could not be fused in compiled programs: without effect."""
+    """Context that reports ops which could not be fused in compiled programs: without effect.
+
+    >>> import cygrad
+    >>> with cygrad.jit.strict_fusion():
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
 
     def __enter__(self) -> None:
         return None
@@ -137,18 +203,35 @@ _fusion = [[("STATIC", 2), ("DYNAMIC", 10)]]
 
 
 def set_fusion_strategy(strategy: Any) -> Any:
-    """Keep a list of (kind, how often) pairs, and return the previous list. Nothing reads it."""
+    """Keep a list of (kind, how often) pairs, and return the previous list. Nothing reads it.
+
+    >>> import cygrad
+    >>> before = cygrad.jit.set_fusion_strategy([("DYNAMIC", 3)])
+    >>> cygrad.jit.set_fusion_strategy(before)
+    [('DYNAMIC', 3)]
+    """
     before = _fusion[0]
     _fusion[0] = strategy
     return before
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Let compiled programs use oneDNN: without effect."""
+    """Let compiled programs use oneDNN: without effect.
+
+    >>> import cygrad
+    >>> cygrad.jit.enable_onednn_fusion(True)
+    >>> cygrad.jit.onednn_fusion_enabled()
+    False
+    """
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether compiled programs use oneDNN: always False."""
+    """Whether compiled programs use oneDNN: always False.
+
+    >>> import cygrad
+    >>> cygrad.jit.onednn_fusion_enabled()
+    False
+    """
     return False
 
 
@@ -177,6 +260,15 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     `f` is a path or a binary file. Tensors go to `map_location`, as in `torch.load`. The values of `_extra_files` are
     replaced by those in the file. Raises ValueError if there is no such file, and RuntimeError for other files,
     including those of PyTorch's `torch.jit.save`, whose programs are in TorchScript.
+
+    >>> import cygrad
+    >>> import io
+    >>> traced = cygrad.jit.trace(cygrad.nn.ReLU(), cygrad.ones(2))
+    >>> file = io.BytesIO()
+    >>> cygrad.jit.save(traced, file)
+    >>> size = file.seek(0)
+    >>> cygrad.jit.load(file)(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
     """
     from cygrad.jit._traced import load  # which imports this module
 

@@ -34,7 +34,15 @@ _RANDOM = {
 
 
 class TracingCheckError(Exception):
-    """A trace that differs from the program it was made from."""
+    """A trace that differs from the program it was made from.
+
+    >>> import cygrad
+    >>> try:
+    ...     raise cygrad.jit.TracingCheckError("the graphs differ", "the results differ")
+    ... except cygrad.jit.TracingCheckError as error:
+    ...     "the graphs differ" in str(error)
+    True
+    """
 
     def __init__(self, graph_diff_error: Any, tensor_compare_error: Any, extra_msg: Any = None) -> None:
         self.message = "Tracing failed sanity checks!\n"
@@ -50,7 +58,17 @@ class TracingCheckError(Exception):
 
 
 def is_tracing() -> bool:
-    """Whether this call is being traced."""
+    """Whether this call is being traced.
+
+    >>> import cygrad
+    >>> seen = []
+    >>> def f(x):
+    ...     seen.append(cygrad.jit.is_tracing())
+    ...     return x * 2
+    >>> traced = cygrad.jit.trace(f, cygrad.ones(2), check_trace=False)
+    >>> seen[0], cygrad.jit.is_tracing()
+    (True, False)
+    """
     return is_recording()
 
 
@@ -122,6 +140,17 @@ def trace_module(
     """Return a module with the programs of several methods. `inputs` maps their names to example inputs; see `trace`.
 
     Raises AttributeError if `inputs` is no dictionary, and if the module lacks one of the methods.
+
+    >>> import cygrad
+    >>> class Model(cygrad.nn.Module):
+    ...     def forward(self, x):
+    ...         return x * 2
+    ...     def loss(self, x, y):
+    ...         return (self(x) - y).square().mean()
+    >>> x = cygrad.ones(2)
+    >>> traced = cygrad.jit.trace_module(Model(), {"forward": x, "loss": (x, x)})
+    >>> traced(x), traced.loss(x, x)
+    (tensor([2., 2.]), tensor(1.))
     """
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
@@ -138,7 +167,15 @@ def trace_module(
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Any:
-    """Mark a function to be compiled inside a trace: returns it unchanged."""
+    """Mark a function to be compiled inside a trace: returns it unchanged.
+
+    >>> import cygrad
+    >>> @cygrad.jit.script_if_tracing
+    ... def f(x):
+    ...     return x * 2
+    >>> f(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     return fn
 
 

@@ -18,7 +18,18 @@ _KINDS = ("module", "function")
 
 
 class TracedModule(ScriptModule):
-    """A module inside a trace: it has the parameters and buffers; what they are used for is in the module around it."""
+    """A module inside a trace: it has the parameters and buffers; what they are used for is in the module around it.
+
+    >>> import cygrad
+    >>> traced = cygrad.jit.trace(cygrad.nn.Sequential(cygrad.nn.Linear(2, 1)), cygrad.ones(3, 2))
+    >>> (inner,) = traced.children()
+    >>> isinstance(inner, cygrad.jit.TracedModule), inner.extra_repr()
+    (True, 'original_name=Linear')
+    >>> inner.forward(cygrad.ones(3, 2))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: Linear is a part of a traced module, whose program is one for the whole...
+    """
 
     def __init__(self, original_name: str = "") -> None:
         super().__init__()
@@ -114,7 +125,13 @@ class _Running:
 
 
 class TopLevelTracedModule(_Running, TracedModule):
-    """What `torch.jit.trace` makes of a module: it runs the recorded program with the same parameters and buffers."""
+    """What `torch.jit.trace` makes of a module: it runs the recorded program with the same parameters and buffers.
+
+    >>> import cygrad
+    >>> traced = cygrad.jit.trace(cygrad.nn.Linear(2, 1), cygrad.ones(3, 2))
+    >>> isinstance(traced, cygrad.jit.TopLevelTracedModule), traced(cygrad.ones(5, 2)).shape
+    (True, torch.Size([5, 1]))
+    """
 
 
 class LoadedModule(_Running, RecursiveScriptModule):

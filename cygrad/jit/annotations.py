@@ -18,7 +18,12 @@ __all__ = [
 
 
 def is_scripting() -> bool:
-    """Whether this is run by TorchScript: always False."""
+    """Whether this is run by TorchScript: always False.
+
+    >>> import cygrad
+    >>> cygrad.jit.is_scripting()
+    False
+    """
     return False
 
 
@@ -26,7 +31,13 @@ def is_scripting() -> bool:
 
 
 class FunctionModifiers:
-    """What `export`, `ignore` and `unused` note on a function, in its attribute `_torchscript_modifier`."""
+    """What `export`, `ignore` and `unused` note on a function, in its attribute `_torchscript_modifier`.
+
+    >>> import cygrad
+    >>> from cygrad.jit.annotations import FunctionModifiers, get_torchscript_modifier
+    >>> get_torchscript_modifier(cygrad.jit.unused(lambda x: x)) == FunctionModifiers.UNUSED
+    True
+    """
 
     UNUSED = "unused"
     IGNORE = "ignore"
@@ -42,7 +53,18 @@ def _marked(fn, modifier):
 
 
 def export(fn: Any) -> Any:
-    """Mark a method as one to compile: returns it unchanged but for the mark."""
+    """Mark a method as one to compile: returns it unchanged but for the mark.
+
+    >>> import cygrad
+    >>> class Model(cygrad.nn.Module):
+    ...     def forward(self, x):
+    ...         return x
+    ...     @cygrad.jit.export
+    ...     def reset(self):
+    ...         return "reset"
+    >>> Model().reset()
+    'reset'
+    """
     return _marked(fn, FunctionModifiers.EXPORT)
 
 
@@ -50,6 +72,13 @@ def unused(fn: Any) -> Any:
     """Mark a function as one that compiled code never calls: returns it unchanged but for the mark.
 
     A property is returned as it is, with its functions marked.
+
+    >>> import cygrad
+    >>> @cygrad.jit.unused
+    ... def f(x):
+    ...     return x
+    >>> f(3)
+    3
     """
     if builtins.isinstance(fn, property):
         for each in (fn.fget, fn.fset):
@@ -63,6 +92,13 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Mark a function as one to leave to Python; used as `@ignore` or `@ignore(drop=True)`.
 
     Raises RuntimeError if `drop` is neither a function nor a bool.
+
+    >>> import cygrad
+    >>> @cygrad.jit.ignore
+    ... def f(x):
+    ...     return x
+    >>> f(3)
+    3
     """
     if callable(drop):
         return _marked(drop, FunctionModifiers.IGNORE)
@@ -80,14 +116,29 @@ def _drop(fn):
 
 
 def get_torchscript_modifier(fn: Any) -> Any:
-    """Return what a function or method is marked as, one of `FunctionModifiers`; None for other objects."""
+    """Return what a function or method is marked as, one of `FunctionModifiers`; None for other objects.
+
+    >>> import cygrad
+    >>> from cygrad.jit.annotations import get_torchscript_modifier
+    >>> get_torchscript_modifier(cygrad.jit.export(lambda x: x)), get_torchscript_modifier(3)
+    ('export', None)
+    """
     if not callable(fn):
         return None
     return getattr(getattr(fn, "__func__", fn), "_torchscript_modifier", FunctionModifiers.DEFAULT)
 
 
 def interface(obj: Any) -> Any:
-    """Mark a class as the interface of modules: returns it unchanged. Raises RuntimeError for other objects."""
+    """Mark a class as the interface of modules: returns it unchanged. Raises RuntimeError for other objects.
+
+    >>> import cygrad
+    >>> @cygrad.jit.interface
+    ... class Layer:
+    ...     def forward(self, x):
+    ...         pass
+    >>> Layer.__name__
+    'Layer'
+    """
     if not builtins.isinstance(obj, type):
         raise RuntimeError("interface must be applied to a class")
     return obj
@@ -109,6 +160,16 @@ def boolean_dispatch(
     """Return a function that calls `if_true` or `if_false`, depending on one of its arguments.
 
     The argument is named `arg_name`, is at position `arg_index`, and has a default.
+
+    >>> import cygrad
+    >>> from cygrad.jit.annotations import boolean_dispatch
+    >>> def both(x, return_indices=False):
+    ...     return x.max(0)
+    >>> def largest(x, return_indices=False):
+    ...     return x.amax(0)
+    >>> pool = boolean_dispatch("return_indices", 1, False, both, largest, "example", "pool")
+    >>> pool(cygrad.tensor([1.0, 3.0])), pool(cygrad.tensor([1.0, 3.0]), return_indices=True).indices
+    (tensor(3.), tensor(1))
     """
 
     def fn(*args, **kwargs):
@@ -128,7 +189,12 @@ def boolean_dispatch(
 
 
 class Attribute(typing.NamedTuple):
-    """A value and its type, for an attribute of a module."""
+    """A value and its type, for an attribute of a module.
+
+    >>> import cygrad
+    >>> cygrad.jit.Attribute({"a": 1}, dict[str, int]).value
+    {'a': 1}
+    """
 
     value: Any
     type: Any
@@ -146,7 +212,12 @@ BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingList1
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """Tell TorchScript the type of a value: returns the value."""
+    """Tell TorchScript the type of a value: returns the value.
+
+    >>> import cygrad
+    >>> cygrad.jit.annotate(list[int], [])
+    []
+    """
     return the_value
 
 
@@ -163,17 +234,32 @@ def is_optional(ann: Any) -> bool:
 
 
 def is_tuple(ann: Any) -> bool:
-    """Whether an annotation is a tuple with types of its elements. Raises RuntimeError for a plain `Tuple`."""
+    """Whether an annotation is a tuple with types of its elements. Raises RuntimeError for a plain `Tuple`.
+
+    >>> from cygrad.jit.annotations import is_tuple
+    >>> is_tuple(tuple[int, str]), is_tuple(int)
+    (True, False)
+    """
     return _has_origin(ann, tuple, Tuple)  # noqa: UP006
 
 
 def is_list(ann: Any) -> bool:
-    """Whether an annotation is a list with the type of its elements. Raises RuntimeError for a plain `List`."""
+    """Whether an annotation is a list with the type of its elements. Raises RuntimeError for a plain `List`.
+
+    >>> from cygrad.jit.annotations import is_list
+    >>> is_list(list[int]), is_list(int)
+    (True, False)
+    """
     return _has_origin(ann, list, List)  # noqa: UP006
 
 
 def is_dict(ann: Any) -> bool:
-    """Whether an annotation is a dictionary with types. Raises RuntimeError for a plain `Dict`."""
+    """Whether an annotation is a dictionary with types. Raises RuntimeError for a plain `Dict`.
+
+    >>> from cygrad.jit.annotations import is_dict
+    >>> is_dict(dict[str, int]), is_dict(int)
+    (True, False)
+    """
     return _has_origin(ann, dict, Dict)  # noqa: UP006
 
 

@@ -52,7 +52,14 @@ _DEVICE_OF_KEY = {
 
 
 def fallthrough_kernel() -> None:
-    """As a kernel in `Library.impl`: leaves calls to the kernels of other dispatch keys. It is never called itself."""
+    """As a kernel in `Library.impl`: leaves calls to the kernels of other dispatch keys. It is never called itself.
+
+    >>> import cygrad
+    >>> cygrad.library.fallthrough_kernel()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: fallthrough_kernel() should never be called.
+    """
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
@@ -129,7 +136,16 @@ def _register(operator: Operator, key: str, function: Callable[..., Any]) -> Non
 
 
 def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
-    """Define an op: `define("namespace::name", "(Tensor x) -> Tensor")`. Kernels are registered by `impl`."""
+    """Define an op: `define("namespace::name", "(Tensor x) -> Tensor")`. Kernels are registered by `impl`.
+
+    >>> import cygrad
+    >>> cygrad.library.define("docs_define::twice", "(Tensor x) -> Tensor")
+    >>> @cygrad.library.impl("docs_define::twice", "cpu")
+    ... def twice(x):
+    ...     return x * 2
+    >>> cygrad.ops.docs_define.twice(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, name = parse_name(qualname)
@@ -138,7 +154,14 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
 
 
 def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
-    """Register the kernel of an op for a type of device such as "cpu", for several, or for all: "default"."""
+    """Register the kernel of an op for a type of device such as "cpu", for several, or for all: "default".
+
+    >>> import cygrad
+    >>> cygrad.library.define("docs_impl::twice", "(Tensor x) -> Tensor")
+    >>> cygrad.library.impl("docs_impl::twice", ("cpu", "cuda"), lambda x: x * 2)
+    >>> cygrad.ops.docs_impl.twice(cygrad.ones(2))
+    tensor([2., 2.])
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(qualname)
@@ -152,7 +175,18 @@ def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, l
 def register_kernel(
     op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    """Register the function that an op runs for tensors on a type of device, or on several; None stands for all."""
+    """Register the function that an op runs for tensors on a type of device, or on several; None stands for all.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_register_kernel::twice", mutates_args=(), device_types="cuda")
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> @cygrad.library.register_kernel("docs_register_kernel::twice", "cpu")
+    ... def on_cpu(x):
+    ...     return x + x
+    >>> twice(cygrad.ones(2))
+    tensor([2., 2.])
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(op)
@@ -176,6 +210,16 @@ def register_fake(
 
     Raises RuntimeError for an op that does not exist. If a C++ library could not be loaded, its ops do not exist
     either, but the package that it belongs to may run without them, so that functions for them are ignored.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_register_fake::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> @cygrad.library.register_fake("docs_register_fake::twice")
+    ... def on_meta(x):
+    ...     return cygrad.empty_like(x)
+    >>> twice(cygrad.ones(2, device="meta")).shape
+    torch.Size([2])
     """
     operator = None if _is_of_missed_library(op) else operator_of(op)
 
@@ -196,7 +240,19 @@ def _is_of_missed_library(op: Any) -> bool:
 
 
 def impl_abstract(qualname: str, func: Any = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
-    """The former name of `register_fake`."""
+    """The former name of `register_fake`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> @cygrad.library.custom_op("docs_impl_abstract::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     on_meta = cygrad.library.impl_abstract("docs_impl_abstract::twice", lambda x: cygrad.empty_like(x))
+    >>> twice(cygrad.ones(2, device="meta")).shape
+    torch.Size([2])
+    """
     return register_fake(qualname, *(() if func is None else (func,)), lib=lib)
 
 
@@ -208,7 +264,22 @@ def register_autograd(
     setup_context: Callable[..., Any] | None = None,
     lib: Library | None = None,
 ) -> None:
-    """Register the gradient of an op; see `CustomOpDef.register_autograd`."""
+    """Register the gradient of an op; see `CustomOpDef.register_autograd`.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_register_autograd::square", mutates_args=())
+    ... def square(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * x
+    >>> def setup_context(ctx, inputs, output):
+    ...     ctx.save_for_backward(*inputs)
+    >>> def backward(ctx, grad):
+    ...     return 2 * grad * ctx.saved_tensors[0]
+    >>> cygrad.library.register_autograd("docs_register_autograd::square", backward, setup_context=setup_context)
+    >>> x = cygrad.tensor([3.0], requires_grad=True)
+    >>> square(x).backward()
+    >>> x.grad
+    tensor([6.])
+    """
     operator = operator_of(op)
     if operator.schema.is_mutable:
         raise RuntimeError(
@@ -219,7 +290,18 @@ def register_autograd(
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
-    """Register the rule by which `vmap` applies an op to all samples; see `CustomOpDef.register_vmap`."""
+    """Register the rule by which `vmap` applies an op to all samples; see `CustomOpDef.register_vmap`.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_register_vmap::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> @cygrad.library.register_vmap("docs_register_vmap::twice")
+    ... def all_samples(info, in_dims, x):
+    ...     return twice(x), in_dims[0]
+    >>> cygrad.vmap(twice)(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     operator = operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,7 +312,17 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Have an op's inputs cast to a dtype in an autocast block for this type of device."""
+    """Have an op's inputs cast to a dtype in an autocast block for this type of device.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_register_autocast::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> cygrad.library.register_autocast("docs_register_autocast::twice", "cpu", cygrad.float16)
+    >>> with cygrad.autocast("cpu"):
+    ...     twice(cygrad.ones(2)).dtype
+    torch.float16
+    """
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")
     operator_of(op).autocast[device_type] = cast_inputs
@@ -239,7 +331,23 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    """Register `func(mode or class, func, types, args, kwargs)` for a mode or class with `__torch_dispatch__`."""
+    """Register `func(mode or class, func, types, args, kwargs)` for a mode or class with `__torch_dispatch__`.
+
+    >>> import cygrad
+    >>> from cygrad.utils._python_dispatch import TorchDispatchMode
+    >>> @cygrad.library.custom_op("docs_register_dispatch::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> class Mode(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         return func(*args, **(kwargs or {}))
+    >>> @cygrad.library.register_torch_dispatch("docs_register_dispatch::twice", Mode)
+    ... def in_mode(mode, func, types, args, kwargs):
+    ...     return "seen"
+    >>> with Mode():
+    ...     twice(cygrad.ones(2))
+    'seen'
+    """
     operator = operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,6 +361,12 @@ def get_ctx() -> Any:
     """Return the context of a running fake kernel whose results have sizes that depend on values. There is none here.
 
     Raises RuntimeError: tensors on the device "meta" have sizes that are known.
+
+    >>> import cygrad
+    >>> cygrad.library.get_ctx()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: get_ctx() can only be called inside a fake impl whose sizes are symbolic...
     """
     raise RuntimeError(
         "get_ctx() can only be called inside a fake impl whose sizes are symbolic\n"
@@ -261,15 +375,36 @@ def get_ctx() -> Any:
 
 
 def get_kernel(op: Any, dispatch_key: Any) -> Callable[..., Any]:
-    """Return the kernel of an op for a dispatch key such as "CPU"."""
+    """Return the kernel of an op for a dispatch key such as "CPU".
+
+    >>> import cygrad
+    >>> cygrad.library.define("docs_get_kernel::twice", "(Tensor x) -> Tensor")
+    >>> cygrad.library.impl("docs_get_kernel::twice", "cpu", lambda x: x * 2)
+    >>> kernel = cygrad.library.get_kernel("docs_get_kernel::twice", "CPU")
+    """
     return operator_of(op).kernel_for(_DEVICE_OF_KEY.get(str(dispatch_key), str(dispatch_key)))
 
 
 def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
-    """Make an op of a function that calls Triton kernels; without a compiler, the same as `custom_op`."""
+    """Make an op of a function that calls Triton kernels; without a compiler, the same as `custom_op`.
+
+    >>> import cygrad
+    >>> @cygrad.library.triton_op("docs_triton_op::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> twice(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     return custom_op(name, *(() if fn is None else (fn,)), mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
-    """Return a Triton kernel as it is: without a compiler, nothing has to see it."""
+    """Return a Triton kernel as it is: without a compiler, nothing has to see it.
+
+    >>> import cygrad
+    >>> def kernel(pointer):
+    ...     pass
+    >>> cygrad.library.wrap_triton(kernel) is kernel
+    True
+    """
     return triton_kernel

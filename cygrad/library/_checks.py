@@ -11,7 +11,12 @@ __all__ = ["OpCheckError", "opcheck"]
 
 
 class OpCheckError(Exception):
-    """Raised by `opcheck`."""
+    """Raised by `opcheck`.
+
+    >>> import cygrad
+    >>> issubclass(cygrad.library.OpCheckError, Exception)
+    True
+    """
 
 
 def _copied(values: Any) -> Any:
@@ -114,6 +119,14 @@ def opcheck(
     The checks: it writes only into the arguments that its schema says so; nothing but its registered gradient is
     recorded; its fake kernel agrees with its kernel; its gradients are reproducible. Raises OpCheckError unless
     `raise_exception` is False.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_opcheck::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> result = twice.register_fake(lambda x: cygrad.empty_like(x))
+    >>> cygrad.library.opcheck(twice, (cygrad.ones(2),))["test_schema"]
+    'SUCCESS'
     """
     operator = operator_of(op)
     names = [test_utils] if isinstance(test_utils, str) else list(test_utils)

@@ -13,7 +13,31 @@ __all__ = ["CustomOpDef", "custom_op"]
 
 
 class CustomOpDef:
-    """An op made by `custom_op`. Call it like the function; its methods register kernels and rules."""
+    """An op made by `custom_op`. Call it like the function; its methods register kernels and rules.
+
+    >>> import cygrad
+    >>> @cygrad.library.custom_op("docs_custom_op_def::twice", mutates_args=())
+    ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+    ...     return x * 2
+    >>> isinstance(twice, cygrad.library.CustomOpDef)
+    True
+    >>> @twice.register_kernel("cpu")
+    ... def on_cpu(x):
+    ...     return x + x
+    >>> @twice.register_fake
+    ... def on_meta(x):
+    ...     return cygrad.empty_like(x)
+    >>> twice.register_autograd(lambda ctx, grad: grad * 2)
+    >>> result = twice.register_vmap(lambda info, in_dims, x: (twice(x), in_dims[0]))
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> twice(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    >>> with twice.set_kernel_enabled("cpu", False):  # the function itself runs
+    ...     twice(cygrad.ones(2))
+    tensor([2., 2.])
+    >>> twice.register_autocast("cpu", cygrad.float16)
+    """
 
     def __init__(self, operator: Operator, function: Callable[..., Any]) -> None:
         self._opoverload = operator
@@ -83,7 +107,23 @@ class CustomOpDef:
         self._opoverload.autocast[device_type] = cast_inputs
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Register `fn(mode or class, func, types, args, kwargs)` for a mode or class with `__torch_dispatch__`."""
+        """Register `fn(mode or class, func, types, args, kwargs)` for a mode or class with `__torch_dispatch__`.
+
+        >>> import cygrad
+        >>> from cygrad.utils._python_dispatch import TorchDispatchMode
+        >>> @cygrad.library.custom_op("docs_method_dispatch::twice", mutates_args=())
+        ... def twice(x: cygrad.Tensor) -> cygrad.Tensor:
+        ...     return x * 2
+        >>> class Mode(TorchDispatchMode):
+        ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        ...         return func(*args, **(kwargs or {}))
+        >>> @twice.register_torch_dispatch(Mode)
+        ... def in_mode(mode, func, types, args, kwargs):
+        ...     return "seen"
+        >>> with Mode():
+        ...     twice(cygrad.ones(2))
+        'seen'
+        """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             self._opoverload.dispatch[torch_dispatch_class] = function

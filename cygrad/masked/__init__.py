@@ -52,7 +52,14 @@ __all__ = [
 
 
 class MaskedTensor(Tensor):
-    """PyTorch's tensor with a mask of its own. There are none: making one raises NotImplementedError."""
+    """PyTorch's tensor with a mask of its own. There are none: making one raises NotImplementedError.
+
+    >>> import cygrad
+    >>> cygrad.masked.MaskedTensor(cygrad.ones(2), cygrad.tensor([True, False]))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
@@ -62,12 +69,26 @@ class MaskedTensor(Tensor):
 
 
 def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
-    """Raise NotImplementedError: there are no tensors with masks of their own."""
+    """Raise NotImplementedError: there are no tensors with masks of their own.
+
+    >>> import cygrad
+    >>> cygrad.masked.masked_tensor(cygrad.ones(2), cygrad.tensor([True, False]))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
+    """
     return MaskedTensor(data, mask, requires_grad)
 
 
 def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
-    """Raise NotImplementedError: there are no tensors with masks of their own."""
+    """Raise NotImplementedError: there are no tensors with masks of their own.
+
+    >>> import cygrad
+    >>> cygrad.masked.as_masked_tensor(cygrad.ones(2), cygrad.tensor([True, False]))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
+    """
     return MaskedTensor(data, mask)
 
 

@@ -35,12 +35,21 @@ def is_available():
 
 
 def device_count():
-    """Return the number of Apple GPUs that can be used: always 0."""
+    """Return the number of Apple GPUs that can be used: always 0.
+
+    >>> import cygrad
+    >>> cygrad.mps.device_count()
+    0
+    """
     return 0
 
 
 def manual_seed(seed):
-    """Do nothing: there is no generator to seed."""
+    """Do nothing: there is no generator to seed.
+
+    >>> import cygrad
+    >>> cygrad.mps.manual_seed(0)
+    """
 
 
 _HOOKS = {

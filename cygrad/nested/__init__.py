@@ -21,7 +21,15 @@ def _no_nested(name):
         )
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Raise NotImplementedError: there are no nested tensors."
+    refuse.__doc__ = f"""Raise NotImplementedError: there are no nested tensors.
+
+    >>> import cygrad
+    >>> rows = [cygrad.ones(2), cygrad.ones(3)]
+    >>> cygrad.nested.{name}(rows)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: torch.nested.{name}: cygrad has no nested tensors...
+    """
     return refuse
 
 

@@ -15,7 +15,12 @@ __all__ = ["AffinityMode", "NumaOptions"]
 
 
 class AffinityMode(str, Enum):  # noqa: UP042, its text is PyTorch's
-    """Which processors a process is tied to: those of a node, of a socket, a share of a node's, or a group's."""
+    """Which processors a process is tied to: those of a node, of a socket, a share of a node's, or a group's.
+
+    >>> from cygrad.numa.binding import AffinityMode
+    >>> [mode.name for mode in AffinityMode]
+    ['NODE', 'SOCKET', 'EXCLUSIVE', 'CORE_COMPLEX']
+    """
 
     NODE = "node"
     SOCKET = "socket"
@@ -25,7 +30,12 @@ class AffinityMode(str, Enum):  # noqa: UP042, its text is PyTorch's
 
 @dataclass(frozen=True)
 class NumaOptions:
-    """How to tie a process, and whether to go on without where it fails."""
+    """How to tie a process, and whether to go on without where it fails.
+
+    >>> from cygrad.numa.binding import AffinityMode, NumaOptions
+    >>> NumaOptions(AffinityMode.NODE).should_fall_back_if_binding_fails
+    False
+    """
 
     affinity_mode: AffinityMode
     should_fall_back_if_binding_fails: bool = False

@@ -25,7 +25,12 @@ producer_name = "pytorch"
 
 
 class OperatorExportTypes(IntEnum):
-    """How an exporter writes ops that ONNX does not have."""
+    """How an exporter writes ops that ONNX does not have.
+
+    >>> import cygrad
+    >>> cygrad.onnx.OperatorExportTypes.ONNX.value
+    0
+    """
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -34,7 +39,12 @@ class OperatorExportTypes(IntEnum):
 
 
 class TrainingMode(IntEnum):
-    """Which mode an exporter puts the model into."""
+    """Which mode an exporter puts the model into.
+
+    >>> import cygrad
+    >>> [mode.name for mode in cygrad.onnx.TrainingMode]
+    ['EVAL', 'PRESERVE', 'TRAINING']
+    """
 
     EVAL = 0
     PRESERVE = 1
@@ -48,4 +58,9 @@ TensorProtoDataType = IntEnum(
     start=0,
     module=__name__,
 )
-TensorProtoDataType.__doc__ = "The numbers of dtypes in ONNX files."
+TensorProtoDataType.__doc__ = """The numbers of dtypes in ONNX files.
+
+>>> import cygrad
+>>> cygrad.onnx.TensorProtoDataType.FLOAT.value
+1
+"""

@@ -20,6 +20,14 @@ class ONNXProgram:
     >>> program = cygrad.onnx.export(cygrad.nn.ReLU(), cygrad.ones(2))
     >>> program.model_proto.graph.input[0].name
     'input'
+    >>> import io
+    >>> program.save(io.BytesIO())
+    >>> program.call_reference(cygrad.tensor([-1.0, 2.0]))
+    [tensor([0., 2.])]
+    >>> program.verify()
+    >>> program.optimize()
+    >>> program.initialize_inference_session()
+    >>> program.release()
     """
 
     def __init__(self, model_proto: Any, reference: Any = None, flatten: Any = None) -> None:
@@ -116,7 +124,12 @@ class ONNXProgram:
         self._session = None
 
     def apply_weights(self, state_dict: Any) -> None:
-        """Replace weights by those of a state dict."""
+        """Replace weights by those of a state dict.
+
+        >>> import cygrad
+        >>> program = cygrad.onnx.export(cygrad.nn.Linear(2, 1), cygrad.ones(3, 2))
+        >>> program.apply_weights({"weight": cygrad.zeros(1, 2), "bias": cygrad.ones(1)})
+        """
         import onnx  # an extra
 
         for each in self.model_proto.graph.initializer:

@@ -13,7 +13,13 @@ _OPSETS = range(7, 21)  # the versions of ONNX that PyTorch has a module for
 
 
 def parse_args(*arg_descriptors):
-    """Return a decorator that notes the kinds of arguments ("v", "i", "is", ...) of a function that writes an op."""
+    """Return a decorator that notes the kinds of arguments ("v", "i", "is", ...) of a function that writes an op.
+
+    >>> from cygrad.onnx.symbolic_helper import parse_args
+    >>> @parse_args("v", "i")
+    ... def write(g, x, dim):
+    ...     return g.op("Softmax", x, axis_i=dim)
+    """
 
     def decorator(fn):
         fn._arg_descriptors = arg_descriptors
@@ -23,7 +29,15 @@ def parse_args(*arg_descriptors):
 
 
 def quantized_args(*arg_q_descriptors, scale=None, zero_point=None, quantize_output=True):
-    """Return a decorator that returns its function unchanged: there are no quantized arguments."""
+    """Return a decorator that returns its function unchanged: there are no quantized arguments.
+
+    >>> from cygrad.onnx.symbolic_helper import quantized_args
+    >>> @quantized_args(True)
+    ... def write(g, x):
+    ...     return g.op("Relu", x)
+    >>> write.__name__
+    'write'
+    """
     return lambda fn: fn
 
 

@@ -116,7 +116,12 @@ def export(
 
 
 def is_in_onnx_export() -> bool:
-    """Whether this call is part of an export."""
+    """Whether this call is part of an export.
+
+    >>> import cygrad
+    >>> cygrad.onnx.is_in_onnx_export()
+    False
+    """
     return bool(_exporting)
 
 
@@ -124,13 +129,24 @@ def register_custom_op_symbolic(symbolic_name: Any, symbolic_fn: Any, opset_vers
     """Register the function that writes an op, such as "mylib::op", to a graph. It is kept, and never called.
 
     Raises OnnxExporterError unless the name is of the form "domain::op".
+
+    >>> import cygrad
+    >>> def write(g, x):
+    ...     return g.op("mylib::twice", x)
+    >>> cygrad.onnx.register_custom_op_symbolic("mylib::twice", write, 18)
+    >>> cygrad.onnx.unregister_custom_op_symbolic("mylib::twice", 18)
     """
     _check_name(symbolic_name)
     _symbolics[symbolic_name, opset_version] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: Any, opset_version: int) -> Any:
-    """Undo `register_custom_op_symbolic`."""
+    """Undo `register_custom_op_symbolic`.
+
+    >>> import cygrad
+    >>> cygrad.onnx.register_custom_op_symbolic("mylib::half", lambda g, x: x, 18)
+    >>> cygrad.onnx.unregister_custom_op_symbolic("mylib::half", 18)
+    """
     _check_name(symbolic_name)
     _symbolics.pop((symbolic_name, opset_version), None)
 
@@ -145,7 +161,16 @@ def _check_name(name):
 
 @contextmanager
 def select_model_mode_for_export(model: Any, mode: Any) -> Any:
-    """Context in which a model is in evaluation mode, in training mode, or as it is (a `TrainingMode`, or None)."""
+    """Context in which a model is in evaluation mode, in training mode, or as it is (a `TrainingMode`, or None).
+
+    >>> import cygrad
+    >>> model = cygrad.nn.Dropout()
+    >>> with cygrad.onnx.select_model_mode_for_export(model, cygrad.onnx.TrainingMode.EVAL):
+    ...     model.training
+    False
+    >>> model.training
+    True
+    """
     if mode is None or mode == 1:
         yield
         return

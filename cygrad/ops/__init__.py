@@ -85,7 +85,16 @@ def _function_of(name: str) -> Callable[..., Any] | None:
 
 
 class OpOverload:
-    """An op: equal to others with the same name, and callable if it is a function of the package."""
+    """An op: equal to others with the same name, and callable if it is a function of the package.
+
+    >>> import cygrad
+    >>> op = cygrad.ops.aten.mm.default
+    >>> op.name(), op == cygrad.ops.aten.mm.default
+    ('aten::mm', True)
+    >>> op(cygrad.eye(2), cygrad.ones(2, 1))
+    tensor([[1.],
+            [1.]])
+    """
 
     def __init__(self, packet: "OpOverloadPacket", overload: str) -> None:
         self.overloadpacket, self._overloadname = packet, overload
@@ -130,7 +139,16 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """The overloads of an op, as attributes; `default` is the one for the usual arguments."""
+    """The overloads of an op, as attributes; `default` is the one for the usual arguments.
+
+    >>> import cygrad
+    >>> packet = cygrad.ops.aten.mm
+    >>> packet, packet.overloads()
+    (<OpOverloadPacket(op='aten.mm')>, ['default', 'dtype'])
+    >>> packet(cygrad.eye(2), cygrad.ones(2, 1))
+    tensor([[1.],
+            [1.]])
+    """
 
     namespace = "aten"
 
@@ -202,7 +220,14 @@ missed_libraries: list[str] = []  # the paths of those that programs tried to lo
 
 
 def load_library(path: str) -> None:
-    """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself."""
+    """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself.
+
+    >>> import cygrad
+    >>> cygrad.ops.load_library("libmylib.so")
+    Traceback (most recent call last):
+        ...
+    OSError: Could not load this library: libmylib.so...
+    """
     missed_libraries.append(path)
     raise OSError(f"Could not load this library: {path}\n  it needs the C++ library of PyTorch, which is not here")
 

@@ -12,6 +12,18 @@ class HigherOrderOperator:
     """An op that takes functions: `torch.ops.higher_order.<name>`. A subclass checks the arguments in `__call__`.
 
     `py_impl(key)` is a decorator that registers what `super().__call__` runs.
+
+    >>> from cygrad._ops import HigherOrderOperator
+    >>> class Twice(HigherOrderOperator):
+    ...     def __call__(self, f, x):
+    ...         return super().__call__(f, x)
+    >>> twice = Twice("docs_twice")
+    >>> @twice.py_impl("CPU")
+    ... def on_cpu(f, x):
+    ...     return f(f(x))
+    >>> twice.fallthrough("Autograd")
+    >>> twice.name()
+    'docs_twice'
     """
 
     namespace = "higher_order"

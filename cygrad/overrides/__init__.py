@@ -63,12 +63,24 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """Return `has_torch_function((tensor,))`."""
+    """Return `has_torch_function((tensor,))`.
+
+    >>> import cygrad
+    >>> from cygrad.overrides import has_torch_function_unary
+    >>> has_torch_function_unary(cygrad.ones(2))
+    False
+    """
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*relevant_args: Any) -> bool:
-    """Return `has_torch_function(relevant_args)`."""
+    """Return `has_torch_function(relevant_args)`.
+
+    >>> import cygrad
+    >>> from cygrad.overrides import has_torch_function_variadic
+    >>> has_torch_function_variadic(cygrad.ones(2), 3)
+    False
+    """
     return has_torch_function(relevant_args)
 
 
@@ -97,7 +109,20 @@ def handle_torch_function(
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator that lets the classes of the values that `dispatcher(*args, **kwargs)` returns override a function."""
+    """Decorator that lets the classes of the values that `dispatcher(*args, **kwargs)` returns override a function.
+
+    >>> import cygrad
+    >>> from cygrad.overrides import wrap_torch_function
+    >>> @wrap_torch_function(lambda x: (x,))
+    ... def double(x):
+    ...     return x * 2
+    >>> class Named(cygrad.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return func.__name__
+    >>> double(cygrad.ones(2)), double(cygrad.ones(2).as_subclass(Named))
+    (tensor([2., 2.]), 'double')
+    """
 
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

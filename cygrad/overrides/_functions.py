@@ -92,7 +92,13 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """Return the getters whose results `Tensor.__torch_function__` leaves as they are: of `grad` and `_base`."""
+    """Return the getters whose results `Tensor.__torch_function__` leaves as they are: of `grad` and `_base`.
+
+    >>> import cygrad
+    >>> from cygrad.overrides import get_default_nowrap_functions
+    >>> cygrad.Tensor.grad.__get__ in get_default_nowrap_functions()
+    True
+    """
     return {Tensor._base.__get__, Tensor.grad.__get__}
 
 

@@ -26,6 +26,8 @@ class TorchFunctionMode:
     >>> with Doubles():
     ...     cygrad.zeros(2)
     tensor([0., 0.], dtype=torch.float64)
+    >>> type(Doubles.push()).__name__
+    'Doubles'
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -46,7 +48,13 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that passes each call on unchanged."""
+    """A mode that passes each call on unchanged.
+
+    >>> import cygrad
+    >>> with cygrad.overrides.BaseTorchFunctionMode():
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -54,7 +62,14 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """In the block, classes override calls even inside a call that was passed on to `Tensor.__torch_function__`."""
+    """In the block, classes override calls even inside a call that was passed on to `Tensor.__torch_function__`.
+
+    >>> import cygrad
+    >>> from cygrad.overrides import enable_reentrant_dispatch
+    >>> with enable_reentrant_dispatch():
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     before = is_taken(False)
     try:
         yield

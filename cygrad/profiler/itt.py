@@ -25,22 +25,51 @@ def _fail() -> NoReturn:
 
 
 def range_push(msg: str) -> int:
-    """Raise RuntimeError: there is no range to begin."""
+    """Raise RuntimeError: there is no range to begin.
+
+    >>> import cygrad
+    >>> cygrad.profiler.itt.range_push("step")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: ITT functions not installed. Are you sure you have a ITT build?...
+    """
     _fail()
 
 
 def range_pop() -> int:
-    """Raise RuntimeError: there is no range to end."""
+    """Raise RuntimeError: there is no range to end.
+
+    >>> import cygrad
+    >>> cygrad.profiler.itt.range_pop()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: ITT functions not installed. Are you sure you have a ITT build?...
+    """
     _fail()
 
 
 def mark(msg: str) -> None:
-    """Raise RuntimeError: there is no timeline to mark."""
+    """Raise RuntimeError: there is no timeline to mark.
+
+    >>> import cygrad
+    >>> cygrad.profiler.itt.mark("here")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: ITT functions not installed. Are you sure you have a ITT build?...
+    """
     _fail()
 
 
 @contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """Raise RuntimeError on entry: there is no range to begin."""
+    """Raise RuntimeError on entry: there is no range to begin.
+
+    >>> import cygrad
+    >>> with cygrad.profiler.itt.range("step"):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    RuntimeError: ITT functions not installed. Are you sure you have a ITT build?...
+    """
     range_push(msg.format(*args, **kwargs))
     yield

@@ -33,7 +33,12 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What to profile; only CPU and CUDA are supported."""
+    """What to profile; only CPU and CUDA are supported.
+
+    >>> import cygrad
+    >>> cygrad.profiler.ProfilerActivity.CPU.name
+    'CPU'
+    """
 
     CPU = 0
     XPU = 1
@@ -44,7 +49,13 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule does in a step."""
+    """What a schedule does in a step.
+
+    >>> import cygrad
+    >>> schedule = cygrad.profiler.schedule(wait=1, warmup=1, active=1)
+    >>> [schedule(step).name for step in range(3)]
+    ['NONE', 'WARMUP', 'RECORD_AND_SAVE']
+    """
 
     NONE = 0
     WARMUP = 1
@@ -56,12 +67,22 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def kineto_available() -> bool:
-    """Whether the profiler is there: always True."""
+    """Whether the profiler is there: always True.
+
+    >>> import cygrad
+    >>> cygrad.profiler.kineto_available()
+    True
+    """
     return True
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that can be profiled."""
+    """Return the activities that can be profiled.
+
+    >>> import cygrad
+    >>> cygrad.profiler.ProfilerActivity.CPU in cygrad.profiler.supported_activities()
+    True
+    """
     found = {ProfilerActivity.CPU}
     return found | {ProfilerActivity.CUDA} if is_loaded() else found
 
@@ -108,7 +129,17 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """Return a handler for `profile(on_trace_ready=...)` that writes each trace to a separate file in `dir_name`."""
+    """Return a handler for `profile(on_trace_ready=...)` that writes each trace to a separate file in `dir_name`.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cygrad.profiler.profile(on_trace_ready=cygrad.profiler.tensorboard_trace_handler(folder.name, "worker0")):
+    ...     total = cygrad.ones(2).sum()
+    >>> [name.split(".")[0] for name in os.listdir(folder.name)]
+    ['worker0']
+    >>> folder.cleanup()
+    """
 
     def write(prof: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -130,6 +161,18 @@ class profile:
     ...     total = cygrad.ones(2, 3).sum()
     >>> prof.events()[-1].input_shapes
     [[2, 3]]
+    >>> prof.key_averages()[0].count
+    1
+    >>> prof.add_metadata("model", "linear")
+    >>> prof.add_metadata_json("sizes", "[2, 3]")
+    >>> schedule = cygrad.profiler.schedule(wait=0, warmup=1, active=1)
+    >>> steps = cygrad.profiler.profile(schedule=schedule, on_trace_ready=lambda each: print("one trace"))
+    >>> steps.start()
+    >>> for _ in range(2):
+    ...     total = cygrad.ones(2, 3).sum()
+    ...     steps.step()
+    one trace
+    >>> steps.stop()
     """
 
     def __init__(
@@ -232,11 +275,36 @@ class profile:
         return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write a Chrome trace, compressed if the name ends in '.gz'."""
+        """Write a Chrome trace, compressed if the name ends in '.gz'.
+
+        >>> import cygrad
+        >>> import json, os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "trace.json")
+        >>> with cygrad.profiler.profile() as prof:
+        ...     total = cygrad.ones(2, 3).sum()
+        >>> prof.export_chrome_trace(path)
+        >>> with open(path) as file:
+        ...     "traceEvents" in json.load(file)
+        True
+        >>> folder.cleanup()
+        """
         write_trace(self._found("exporting chrome trace").function_events, path, **self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the Python stacks with their weights; see `EventList.export_stacks`. Needs `with_stack=True`."""
+        """Write the Python stacks with their weights; see `EventList.export_stacks`. Needs `with_stack=True`.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "stacks.txt")
+        >>> with cygrad.profiler.profile(with_stack=True) as prof:
+        ...     total = cygrad.ones(2, 3).sum()
+        >>> prof.export_stacks(path)
+        >>> os.path.exists(path)
+        True
+        >>> folder.cleanup()
+        """
         self._found("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:

@@ -31,7 +31,12 @@ def register_package(
 
 
 def location_tag(storage: Any) -> str:
-    """Return the tag of the location of a storage: "cpu", "cuda:0", "meta", or what a registered tagger says."""
+    """Return the tag of the location of a storage: "cpu", "cuda:0", "meta", or what a registered tagger says.
+
+    >>> import cygrad
+    >>> cygrad.serialization.location_tag(cygrad.ones(2).untyped_storage())
+    'cpu'
+    """
     for _, tagger, _ in _packages:
         location = tagger(storage)
         if location:
@@ -47,7 +52,13 @@ def location_of(tensor: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """Return a storage at the location with that tag. Raises RuntimeError if there is no such device."""
+    """Return a storage at the location with that tag. Raises RuntimeError if there is no such device.
+
+    >>> import cygrad
+    >>> storage = cygrad.ones(2).untyped_storage()
+    >>> cygrad.serialization.default_restore_location(storage, "cpu").nbytes()
+    8
+    """
     for _, _, deserializer in _packages:
         restored = deserializer(storage, location)
         if restored is not None:
@@ -98,7 +109,15 @@ def placed(array: Any, restore: Callable[[Any, str], Any], location: str) -> Any
 
 
 def validate_cuda_device(location: Any) -> int:
-    """Return the index of the GPU that a location names. Raises RuntimeError if there is none."""
+    """Return the index of the GPU that a location names. Raises RuntimeError if there is none.
+
+    >>> import cygrad
+    >>> try:
+    ...     index = cygrad.serialization.validate_cuda_device("cuda:0")
+    ... except RuntimeError:
+    ...     print("cpu")
+    cpu
+    """
     if not cygrad.cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "

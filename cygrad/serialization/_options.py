@@ -13,7 +13,12 @@ MAP_SHARED: Any = getattr(mmap, "MAP_SHARED", None)
 
 
 class LoadEndianness(Enum):
-    """The byte order of files that do not state one."""
+    """The byte order of files that do not state one.
+
+    >>> import cygrad
+    >>> [order.name for order in cygrad.serialization.LoadEndianness]
+    ['NATIVE', 'LITTLE', 'BIG']
+    """
 
     NATIVE = 1
     LITTLE = 2
@@ -41,12 +46,24 @@ _settings, _of_thread = _Settings(), _OfThread()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the byte order of files that do not state one; None stands for little-endian."""
+    """Return the byte order of files that do not state one; None stands for little-endian.
+
+    >>> import cygrad
+    >>> print(cygrad.serialization.get_default_load_endianness())
+    None
+    """
     return _settings.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the byte order of files that do not state one. Raises TypeError if it is not a `LoadEndianness` or None."""
+    """Set the byte order of files that do not state one. Raises TypeError if it is not a `LoadEndianness` or None.
+
+    >>> from cygrad.serialization import LoadEndianness, get_default_load_endianness, set_default_load_endianness
+    >>> set_default_load_endianness(LoadEndianness.BIG)
+    >>> get_default_load_endianness().name
+    'BIG'
+    >>> set_default_load_endianness(None)
+    """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     _settings.endianness = endianness
@@ -58,18 +75,36 @@ def assumed_order() -> str:
 
 
 def get_crc32_options() -> bool:
-    """Return whether `save` computes the checksums of records."""
+    """Return whether `save` computes the checksums of records.
+
+    >>> import cygrad
+    >>> cygrad.serialization.get_crc32_options()
+    True
+    """
     return _settings.computes_checksums
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Set whether `save` computes the checksums of records: without them it is faster, but readers such as ours and
-    `unzip`, which verify them, refuse the file, unless it is mapped."""
+    `unzip`, which verify them, refuse the file, unless it is mapped.
+
+    >>> import cygrad
+    >>> cygrad.serialization.set_crc32_options(False)
+    >>> cygrad.serialization.get_crc32_options()
+    False
+    >>> cygrad.serialization.set_crc32_options(True)
+    """
     _settings.computes_checksums = compute_crc32
 
 
 def get_default_mmap_options() -> int | None:
-    """Return how `load(mmap=True)` maps files: `mmap.MAP_PRIVATE`, the default, or `mmap.MAP_SHARED`."""
+    """Return how `load(mmap=True)` maps files: `mmap.MAP_PRIVATE`, the default, or `mmap.MAP_SHARED`.
+
+    >>> import cygrad
+    >>> import mmap
+    >>> cygrad.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    True
+    """
     return _settings.mmap_flags
 
 
@@ -107,6 +142,15 @@ class skip_data:
 
     A saved file has its full length, with zeros in the place of elements, which can be written there later. Loaded
     tensors have the right shapes, and zeros. `materialize_fake_tensors` has no effect.
+
+    >>> import cygrad
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> with cygrad.serialization.skip_data():
+    ...     cygrad.save({"x": cygrad.ones(2)}, file)
+    >>> size = file.seek(0)
+    >>> cygrad.load(file)["x"].shape
+    torch.Size([2])
     """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:

@@ -18,7 +18,12 @@ _MOST_DIMS = 64  # NumPy's limit
 
 
 class StorageType(NamedTuple):
-    """A storage class, such as `torch.FloatStorage`: its name, and the name of the dtype of its elements."""
+    """A storage class, such as `torch.FloatStorage`: its name, and the name of the dtype of its elements.
+
+    >>> import cygrad
+    >>> cygrad.serialization.StorageType("FloatStorage", "float32").dtype
+    'float32'
+    """
 
     name: str
     dtype: str

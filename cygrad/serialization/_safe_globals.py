@@ -39,12 +39,27 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return what the program has added with `add_safe_globals`."""
+    """Return what the program has added with `add_safe_globals`.
+
+    >>> from fractions import Fraction
+    >>> from cygrad.serialization import get_safe_globals, safe_globals
+    >>> with safe_globals([Fraction]):
+    ...     get_safe_globals()
+    [<class 'fractions.Fraction'>]
+    """
     return list(_added)
 
 
 def clear_safe_globals() -> None:
-    """Forget what the program has added with `add_safe_globals`."""
+    """Forget what the program has added with `add_safe_globals`.
+
+    >>> import cygrad
+    >>> from fractions import Fraction
+    >>> cygrad.serialization.add_safe_globals([Fraction])
+    >>> cygrad.serialization.clear_safe_globals()
+    >>> cygrad.serialization.get_safe_globals()
+    []
+    """
     global _added
     _added = set()
 
@@ -56,7 +71,18 @@ def remove_safe_globals(safe_globals: Iterable[Any]) -> None:
 
 
 class safe_globals:
-    """Within the block, files may use these classes and functions, as after `add_safe_globals`."""
+    """Within the block, files may use these classes and functions, as after `add_safe_globals`.
+
+    >>> import cygrad
+    >>> import io
+    >>> from fractions import Fraction
+    >>> file = io.BytesIO()
+    >>> cygrad.save({"ratio": Fraction(1, 3)}, file)
+    >>> size = file.seek(0)
+    >>> with cygrad.serialization.safe_globals([Fraction]):
+    ...     cygrad.load(file)
+    {'ratio': Fraction(1, 3)}
+    """
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.safe_globals = safe_globals

@@ -28,6 +28,10 @@ class CheckpointPolicy(enum.Enum):
     """A policy's decision about an op: whether its results are kept.
 
     MUST and PREFER are equivalent here, and nothing is offloaded: CPU_OFFLOAD is recomputed.
+
+    >>> from cygrad.utils.checkpoint import CheckpointPolicy
+    >>> [policy.name for policy in CheckpointPolicy]
+    ['MUST_SAVE', 'PREFER_SAVE', 'MUST_RECOMPUTE', 'PREFER_RECOMPUTE', 'MUST_CPU_OFFLOAD', 'PREFER_CPU_OFFLOAD']
     """
 
     MUST_SAVE = 0
@@ -39,7 +43,19 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is False."""
+    """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is False.
+
+    >>> import cygrad
+    >>> from functools import partial
+    >>> from cygrad.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+    >>> def policy(ctx, op, *args, **kwargs):  # ctx is a SelectiveCheckpointContext
+    ...     return CheckpointPolicy.MUST_SAVE if "mm" in str(op) else CheckpointPolicy.PREFER_RECOMPUTE
+    >>> x = cygrad.ones(2, 2, requires_grad=True)
+    >>> contexts = partial(create_selective_checkpoint_contexts, policy)
+    >>> checkpoint(lambda x: (x @ x).exp().sum(), x, use_reentrant=False, context_fn=contexts).backward()
+    >>> x.grad.shape
+    torch.Size([2, 2])
+    """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute

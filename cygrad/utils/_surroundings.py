@@ -15,7 +15,15 @@ of_thread = autocast.state
 
 
 class DefaultDeviceType:
-    """The default device type of `set_device_states`: "cuda" if there is a GPU."""
+    """The default device type of `set_device_states`: "cuda" if there is a GPU.
+
+    >>> from cygrad.utils.checkpoint import DefaultDeviceType
+    >>> before = DefaultDeviceType.get_device_type()
+    >>> DefaultDeviceType.set_device_type("cpu")
+    >>> DefaultDeviceType.get_device_type()
+    'cpu'
+    >>> DefaultDeviceType.set_device_type(before)
+    """
 
     _type: str | None = None
 
@@ -31,14 +39,25 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the GPU indices of the tensors among the arguments, and the states of their generators."""
+    """Return the GPU indices of the tensors among the arguments, and the states of their generators.
+
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.get_device_states(cygrad.ones(2))  # no tensor on a GPU
+    ([], [])
+    """
     leaves = flatten(args)[0]
     devices = [leaf.get_device() for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_cuda]
     return devices, [cygrad.cuda.get_rng_state(device) for device in devices]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
-    """Restore the generator states returned by `get_device_states`."""
+    """Restore the generator states returned by `get_device_states`.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import get_device_states, set_device_states
+    >>> devices, states = get_device_states(cygrad.ones(2))
+    >>> set_device_states(devices, states)
+    """
     if (device_type or DefaultDeviceType.get_device_type()) == "meta":
         return
     for device, state in zip(devices, states, strict=False):

@@ -62,7 +62,19 @@ _overrides: dict[str, bool | None] = {"early_stop": None, "debug": None}  # set 
 
 
 class CheckpointError(RuntimeError):
-    """Raised if the recomputation differs from the first run."""
+    """Raised if the recomputation differs from the first run.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import CheckpointError, checkpoint
+    >>> shapes = iter([2, 3])
+    >>> x = cygrad.ones(1, requires_grad=True)
+    >>> y = checkpoint(lambda x: (x.expand(next(shapes)) ** 2).sum(), x, use_reentrant=False)
+    >>> try:
+    ...     y.backward()  # which runs the function again
+    ... except CheckpointError:
+    ...     print("the second run differs from the first")
+    the second run differs from the first
+    """
 
 
 class _override(Block, contextlib.ContextDecorator):
@@ -74,22 +86,53 @@ class _override(Block, contextlib.ContextDecorator):
 
 
 def set_checkpoint_early_stop(enable: bool) -> contextlib.AbstractContextManager[None]:
-    """For checkpoints created in the block: whether recomputation stops as soon as all saved tensors are available."""
+    """For checkpoints created in the block: whether recomputation stops as soon as all saved tensors are available.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     y = checkpoint(lambda x: x.exp().sum(), x, use_reentrant=False)
+    >>> y.backward()
+    """
     return _override("early_stop", enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> contextlib.AbstractContextManager[None]:
-    """For checkpoints created in the block: overrides `debug=`; None leaves it to them."""
+    """For checkpoints created in the block: overrides `debug=`; None leaves it to them.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(False):
+    ...     checkpoint(lambda x: x.exp().sum(), x, use_reentrant=False).backward()
+    """
     return _override("debug", enabled)
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Return two contexts that do nothing: the default `context_fn`."""
+    """Return two contexts that do nothing: the default `context_fn`.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import noop_context_fn
+    >>> forward, recomputation = noop_context_fn()
+    >>> with forward:
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Detach the tensors of a tuple, keeping `requires_grad`; other values are returned unchanged."""
+    """Detach the tensors of a tuple, keeping `requires_grad`; other values are returned unchanged.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import detach_variable
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y, n = detach_variable((x * 2, 3))
+    >>> y.is_leaf, y.requires_grad, n
+    (True, True, 3)
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}\n"
@@ -101,7 +144,17 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Warn if none of the inputs requires grad."""
+    """Warn if none of the inputs requires grad.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> from cygrad.utils.checkpoint import check_backward_validity
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     check_backward_validity([cygrad.ones(2)])
+    >>> str(caught[0].message)
+    'None of the inputs have requires_grad=True. Gradients will be None'
+    """
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
@@ -261,6 +314,16 @@ class GraphExecGroup(Block):
     """Backward passes inside this block share recomputation: it runs once for all of them.
 
     Each saved value can be used by only one of these passes.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import GraphExecGroup, checkpoint
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y, z = checkpoint(lambda x: (x.exp().sum(), x.sin().sum()), x, use_reentrant=False)
+    >>> with GraphExecGroup():
+    ...     y.backward(retain_graph=True)
+    ...     z.backward()
+    >>> x.grad.shape
+    torch.Size([2])
     """
 
     _innermost: dict[str, Any] = {"notes": None}
@@ -421,7 +484,16 @@ def _description(saved):
 
 
 class CheckpointFunction(Function):
-    """A function as one node, whose backward runs it again: `checkpoint(..., use_reentrant=True)`."""
+    """A function as one node, whose backward runs it again: `checkpoint(..., use_reentrant=True)`.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import CheckpointFunction
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = CheckpointFunction.apply(cygrad.exp, True, x)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2.7183, 2.7183])
+    """
 
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):

@@ -39,17 +39,35 @@ IS_HIP_EXTENSION = False
 
 
 def CppExtension(name, sources, *args, **kwargs):
-    """Raise RuntimeError: an extension cannot be built."""
+    """Raise RuntimeError: an extension cannot be built.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.CppExtension("mylib", ["mylib.cpp"])
+    Traceback (most recent call last):
+        ...
+    RuntimeError: cygrad loads no C++ extensions of PyTorch...
+    """
     raise RuntimeError(_ADVICE)
 
 
 def CUDAExtension(name, sources, *args, **kwargs):
-    """Raise RuntimeError: an extension cannot be built."""
+    """Raise RuntimeError: an extension cannot be built.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.CUDAExtension("mylib", ["mylib.cu"])
+    Traceback (most recent call last):
+        ...
+    RuntimeError: cygrad loads no C++ extensions of PyTorch...
+    """
     raise RuntimeError(_ADVICE)
 
 
 class BuildExtension:
-    """The command of setuptools that builds extensions. Raises RuntimeError when it is run."""
+    """The command of setuptools that builds extensions. Raises RuntimeError when it is run.
+
+    >>> from cygrad.utils.cpp_extension import BuildExtension
+    >>> command = BuildExtension.with_options(use_ninja=False)
+    """
 
     def __init__(self, *args, **kwargs):
         raise RuntimeError(_ADVICE)
@@ -61,31 +79,65 @@ class BuildExtension:
 
 
 def load(name, sources, *args, **kwargs):
-    """Raise RuntimeError: an extension cannot be built."""
+    """Raise RuntimeError: an extension cannot be built.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.load("mylib", ["mylib.cpp"])
+    Traceback (most recent call last):
+        ...
+    RuntimeError: cygrad loads no C++ extensions of PyTorch...
+    """
     raise RuntimeError(_ADVICE)
 
 
 def load_inline(name, cpp_sources, *args, **kwargs):
-    """Raise RuntimeError: an extension cannot be built."""
+    """Raise RuntimeError: an extension cannot be built.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.load_inline("mylib", "int f() { return 1; }")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: cygrad loads no C++ extensions of PyTorch...
+    """
     raise RuntimeError(_ADVICE)
 
 
 def include_paths(device_type="cpu", torch_include_dirs=True):
-    """Return the folders of PyTorch's headers: there are none."""
+    """Return the folders of PyTorch's headers: there are none.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.include_paths()
+    []
+    """
     return []
 
 
 def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platform=None):
-    """Return the folders of PyTorch's libraries: there are none."""
+    """Return the folders of PyTorch's libraries: there are none.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.library_paths()
+    []
+    """
     return []
 
 
 def is_ninja_available():
-    """Whether the build system ninja is installed."""
+    """Whether the build system ninja is installed.
+
+    >>> import cygrad
+    >>> cygrad.utils.cpp_extension.is_ninja_available() in (True, False)
+    True
+    """
     return shutil.which("ninja") is not None
 
 
 def verify_ninja_availability():
-    """Raise RuntimeError unless ninja is installed."""
+    """Raise RuntimeError unless ninja is installed.
+
+    >>> from cygrad.utils.cpp_extension import is_ninja_available, verify_ninja_availability
+    >>> if is_ninja_available():
+    ...     verify_ninja_availability()
+    """
     if not is_ninja_available():
         raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")

@@ -219,6 +219,8 @@ class FlopCounterMode:
     - aten.addmm      60     33.33%
     >>> counter.get_total_flops()
     180
+    >>> counter.get_flop_counts()["Global"], counter.get_table().splitlines()[0]
+    ({<OpOverloadPacket(op='aten.addmm')>: 180}, 'Module          FLOP    % Total')
     """
 
     def __init__(
@@ -284,7 +286,15 @@ class FlopCounterMode:
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """Return the table as text."""
+        """Return the table as text.
+
+        >>> import cygrad
+        >>> from cygrad.utils.flop_counter import FlopCounterMode
+        >>> with FlopCounterMode(display=False) as counter:
+        ...     y = cygrad.ones(2, 2) @ cygrad.ones(2, 2)
+        >>> print(counter.get_table().splitlines()[0])
+        Module       FLOP    % Total
+        """
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         modules = [name for name in sorted(self.flop_counts) if name != "Global" and name.count(".") < depth]

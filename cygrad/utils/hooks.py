@@ -10,7 +10,14 @@ __all__ = ["HookDict", "RemovableHandle", "add_hook", "warn_if_has_hooks"]
 
 
 def add_hook(hooks: HookDict, hook: Any, prepend: bool = False) -> RemovableHandle:
-    """Add a hook after the existing ones, or with `prepend` before them."""
+    """Add a hook after the existing ones, or with `prepend` before them.
+
+    >>> from cygrad.utils.hooks import HookDict, add_hook
+    >>> hooks = HookDict()
+    >>> first, second = add_hook(hooks, len), add_hook(hooks, print, prepend=True)
+    >>> [hook.__name__ for hook in hooks.values()]
+    ['print', 'len']
+    """
     earlier = list(hooks.items()) if prepend else []
     handle = RemovableHandle.add(hooks, hook)
     for number, other in earlier:  # move the earlier ones behind the new one

@@ -13,7 +13,14 @@ __all__ = ["as_tensor", "is_tensor_like", "on_writable_memory"]
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether a state dict may hold this as a tensor: cygrad's and PyTorch's tensors, but not arrays, as in PyTorch."""
+    """Whether a state dict may hold this as a tensor: cygrad's and PyTorch's tensors, but not arrays, as in PyTorch.
+
+    >>> import cygrad
+    >>> import numpy
+    >>> from cygrad.utils.interop import is_tensor_like
+    >>> is_tensor_like(cygrad.ones(2)), is_tensor_like("text")
+    (True, False)
+    """
     return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
@@ -38,6 +45,15 @@ def on_writable_memory(tensor: Tensor) -> Tensor:
     """Return the tensor; if its memory is read-only, it refers to a copy of it from now on.
 
     What optimizers and modules write to may have come in a pickle whose buffers belong to others, and are read-only.
+
+    >>> import cygrad
+    >>> import numpy
+    >>> from cygrad.utils.interop import on_writable_memory
+    >>> array = numpy.ones(2)
+    >>> array.flags.writeable = False
+    >>> x = on_writable_memory(cygrad.as_tensor(array))
+    >>> x.add_(1), array
+    (tensor([2., 2.], dtype=torch.float64), array([1., 1.]))
     """
     if tensor.device.type == "cpu" and tensor.layout is cygrad.strided and not _is_writable(tensor):
         tensor.data = tensor.detach().clone()

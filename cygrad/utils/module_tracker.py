@@ -61,7 +61,18 @@ class ModuleTracker:
         self.parents = {"Global", *self._running}
 
     def remember(self, node: Any) -> None:
-        """Have `parents` in the backward pass be, while this node runs, what they are now."""
+        """Have `parents` in the backward pass be, while this node runs, what they are now.
+
+        Backward passes through the node have these names as `parents`, and `is_bw` is True.
+
+        >>> import cygrad
+        >>> from cygrad.utils.module_tracker import ModuleTracker
+        >>> x = cygrad.ones(1, requires_grad=True)
+        >>> with ModuleTracker() as tracker:
+        ...     y = x * 2
+        ...     tracker.remember(y.grad_fn)
+        ...     y.backward()
+        """
         if not self._running or self.is_bw:
             return
         parents = set(self.parents)

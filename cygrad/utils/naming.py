@@ -6,7 +6,20 @@ from typing import Any
 
 
 def name_initialisers(classes: Iterable[Any], kept: Iterable[str] = ()) -> None:
-    """Give each class that inherits `__init__` its own copy under its name, unless inherited from a class in `kept`."""
+    """Give each class that inherits `__init__` its own copy under its name, unless inherited from a class in `kept`.
+
+    >>> from cygrad.utils.naming import name_initialisers
+    >>> class _Base:
+    ...     def __init__(self, size):
+    ...         self.size = size
+    >>> class Layer(_Base):
+    ...     pass
+    >>> name_initialisers([Layer])
+    >>> Layer()
+    Traceback (most recent call last):
+        ...
+    TypeError: Layer.__init__() missing 1 required positional argument: 'size'
+    """
     for cls in classes:
         if not isinstance(cls, type) or "__init__" in vars(cls):
             continue

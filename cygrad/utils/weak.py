@@ -26,7 +26,14 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDi
 
 
 class WeakIdRef(weakref.ref):
-    """A weak reference that equals another if both refer to the same object."""
+    """A weak reference that equals another if both refer to the same object.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import WeakIdRef
+    >>> x = cygrad.ones(2)
+    >>> WeakIdRef(x) == WeakIdRef(x), WeakIdRef(x) == WeakIdRef(cygrad.ones(2)), WeakIdRef(x)() is x
+    (True, False, True)
+    """
 
     __slots__ = ("_id",)
 
@@ -49,7 +56,19 @@ class WeakIdRef(weakref.ref):
 
 
 class WeakIdKeyDictionary(MutableMapping):
-    """A dictionary whose keys are compared by identity, and whose entries go with their keys."""
+    """A dictionary whose keys are compared by identity, and whose entries go with their keys.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import WeakIdKeyDictionary
+    >>> x = cygrad.ones(2)
+    >>> notes = WeakIdKeyDictionary()
+    >>> notes[x] = "weights"
+    >>> len(notes.copy()), notes.keyrefs()[0]() is x
+    (1, True)
+    >>> del x
+    >>> len(notes)
+    0
+    """
 
     def __init__(self, dict: Any = None, ref_type: type = WeakIdRef) -> None:
         self.data: Any = {}
@@ -113,14 +132,33 @@ class WeakIdKeyDictionary(MutableMapping):
 
 
 class WeakTensorKeyDictionary(WeakIdKeyDictionary):
-    """A `WeakIdKeyDictionary` for tensors."""
+    """A `WeakIdKeyDictionary` for tensors.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import WeakTensorKeyDictionary
+    >>> x, notes = cygrad.ones(2), WeakTensorKeyDictionary()
+    >>> notes[x] = "weights"
+    >>> notes[x], cygrad.ones(2) in notes
+    ('weights', False)
+    """
 
     def __init__(self, dict: Any = None, ref_type: type = WeakIdRef) -> None:
         super().__init__(dict, ref_type)
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; calling it returns the tensor, or None once that is gone."""
+    """A weak reference to a tensor; calling it returns the tensor, or None once that is gone.
+
+    >>> import cygrad
+    >>> from cygrad.utils.weak import TensorWeakRef
+    >>> x = cygrad.ones(2)
+    >>> reference = TensorWeakRef(x)
+    >>> reference() is x
+    True
+    >>> del x
+    >>> print(reference())
+    None
+    """
 
     ref: WeakIdRef
 

@@ -60,7 +60,22 @@ def graph(tensor: Tensor | Sequence[Tensor], params: Any = None, *, max_nodes: i
 
 
 class Graph:
-    """A picture of a graph. Notebooks show it as SVG; `print` shows it as text."""
+    """A picture of a graph. Notebooks show it as SVG; `print` shows it as text.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> graph = cygrad.viz.graph((w * w).sum(), params={"w": w})
+    >>> graph
+    <cygrad.viz.Graph: 4 vertices, 4 edges>
+    >>> print(graph.text())
+    output ()
+    └─ SumBackward0 ()
+       └─ MulBackward0 (2,)
+          ├─ w (2,)
+          └─ w (2,)
+    >>> graph.svg()[:4], graph.html()[:15], graph.dot()[:7]
+    ('<svg', '<!DOCTYPE html>', 'digraph')
+    """
 
     def __init__(self, vertices: list[Vertex]) -> None:
         self.vertices = vertices
@@ -162,7 +177,17 @@ class Graph:
         return page([*levels, ("every operation", self)], title)
 
     def save(self, path: str | Path) -> None:
-        """Write a file in the format given by its suffix: `.svg`, `.html`, `.dot` or `.txt`."""
+        """Write a file in the format given by its suffix: `.svg`, `.html`, `.dot` or `.txt`.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> cygrad.viz.graph(w.sum()).save(os.path.join(folder.name, "graph.svg"))
+        >>> os.listdir(folder.name)
+        ['graph.svg']
+        >>> folder.cleanup()
+        """
         path = Path(path)
         writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".txt": self.text}
         if path.suffix not in writers:
@@ -170,7 +195,16 @@ class Graph:
         path.write_text(writers[path.suffix]() + "\n", encoding="utf-8")
 
     def draw(self, axes: Any) -> None:
-        """Draw into matplotlib `axes`, as large as possible without distortion."""
+        """Draw into matplotlib `axes`, as large as possible without distortion.
+
+        >>> import cygrad
+        >>> import importlib.util
+        >>> w = cygrad.ones(2, requires_grad=True)
+        >>> graph = cygrad.viz.graph(w.sum())
+        >>> if importlib.util.find_spec("matplotlib"):
+        ...     from matplotlib.figure import Figure
+        ...     graph.draw(Figure().subplots())
+        """
         layout = Layout(self.vertices, _box_width)
         axes.set_xlim(-MARGIN, layout.width + MARGIN)
         axes.set_ylim(layout.height + MARGIN, -MARGIN)

@@ -12,14 +12,28 @@ device: Any = _absent.device_context(__name__, *_ABSENT)
 
 
 class device_of(device):
-    """A context in which the device of a tensor is current; a tensor that is not on an Intel GPU is a no-op."""
+    """A context in which the device of a tensor is current; a tensor that is not on an Intel GPU is a no-op.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> with cygrad.xpu.device_of(x):
+    ...     y = x + 1  # x is not on an Intel GPU, and nothing changes
+    >>> y
+    tensor([2., 2.])
+    """
 
     def __init__(self, obj):
         super().__init__(obj.get_device() if obj.is_xpu else -1)
 
 
 class StreamContext:
-    """A context in which another stream is current; None is a no-op."""
+    """A context in which another stream is current; None is a no-op.
+
+    >>> import cygrad
+    >>> with cygrad.xpu.StreamContext(None):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
 
     def __init__(self, stream):
         self.stream = stream
@@ -33,7 +47,13 @@ class StreamContext:
 
 
 def stream(stream):
-    """Return a context in which `stream` is current."""
+    """Return a context in which `stream` is current.
+
+    >>> import cygrad
+    >>> with cygrad.xpu.stream(None):
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     return StreamContext(stream)
 
 

@@ -59,7 +59,8 @@ def public_modules() -> Iterator[Any]:
 
 def public_names(module: Any) -> list[str]:
     """Return the names of a module's own functions and classes, in alphabetical order."""
-    names = getattr(module, "__all__", None) or [name for name in dir(module) if name[0] != "_"]
+    names = getattr(module, "__all__", None)  # an empty one says that all its names are internal
+    names = [name for name in dir(module) if name[0] != "_"] if names is None else names
     found = []
     for name in sorted(set(names), key=lambda name: (name.lower(), name)):
         value = getattr(module, name)

@@ -55,6 +55,48 @@ def test_lengths_that_vary(dims):
         program.module()(torch.ones(7, 4), k=2)
 
 
+class Nested(nn.Module):
+    def forward(self, x, pair, *, scale=None):
+        return x.sum() + pair[0].sum() * pair[1]["b"].sum() + (0 if scale is None else scale)
+
+
+def test_lengths_by_tensors():
+    x, a, b = torch.ones(3, 2), torch.ones(3), torch.ones(4)
+    shapes = torch.export.ShapesCollection()
+    batch = Dim("batch")
+    shapes[x] = {0: batch}
+    shapes[a][0] = batch  # an entry that is not there is made
+    assert len(shapes) == 2
+    found = shapes.dynamic_shapes(Nested(), (x, [a, {"b": b}]), {"scale": 2})
+    assert found == {"x": {0: batch}, "pair": [{0: batch}, {"b": None}], "scale": None}
+    program = torch.export.export(Nested(), (x, [a, {"b": b}]), dynamic_shapes=shapes)
+    assert program.module()(torch.ones(5, 2), [torch.ones(5), {"b": b}]).item() == 30
+    with pytest.raises(AssertionError, match="Guard failed"):
+        program.module()(torch.ones(5, 2), [torch.ones(5), {"b": torch.ones(5)}])
+
+
+def test_lengths_that_vary_in_further_inputs():
+    more = torch.export.AdditionalInputs()
+    more.add((torch.ones(5, 2), [torch.ones(3), {"b": torch.ones(4)}]))
+    more.add((torch.ones(4, 2), [torch.ones(3), {"b": torch.ones(6)}]), {})
+    args = torch.ones(3, 2), [torch.ones(3), {"b": torch.ones(4)}]
+    varies = Dim.DYNAMIC
+    assert more.dynamic_shapes(Nested(), args) == {"x": (varies, None), "pair": [(None,), {"b": (varies,)}]}
+    program = torch.export.export(Nested(), args, dynamic_shapes=more)
+    more.verify(program)
+    assert program.module()(torch.ones(7, 2), [torch.ones(3), {"b": torch.ones(8)}]).item() == 38
+    more.add((torch.ones(3, 3), [torch.ones(3), {"b": torch.ones(4)}]))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] == 2"):
+        more.verify(program)
+
+
+def test_further_inputs_of_another_structure():
+    more = torch.export.AdditionalInputs()
+    more.add((torch.ones(5, 2), (torch.ones(3), {"b": torch.ones(4)})))
+    with pytest.raises(ValueError, match="differ in their structure"):
+        torch.export.export(Nested(), (torch.ones(3, 2), [torch.ones(3), {"b": torch.ones(4)}]), dynamic_shapes=more)
+
+
 def test_graph_module():
     model, program = exported({"x": {0: "batch"}})
     module = program.graph_module

@@ -10,13 +10,34 @@ _ids = itertools.count()
 
 
 class HookDict(dict):
-    """Hooks by number, in the order of registration. Supports weak references, so that handles keep nothing alive."""
+    """Hooks by number, in the order of registration. Supports weak references, so that handles keep nothing alive.
+
+    >>> from cygrad.utils.hooks import HookDict, RemovableHandle
+    >>> hooks = HookDict()
+    >>> handle = RemovableHandle.add(hooks, print)
+    >>> list(hooks.values())
+    [<built-in function print>]
+    """
 
     __slots__ = ("__weakref__",)
 
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or at the end of the block when used as a context manager."""
+    """Removes a hook: by `remove()`, or at the end of the block when used as a context manager.
+
+    >>> import cygrad
+    >>> from cygrad.utils.hooks import HookDict, RemovableHandle
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 2)
+    >>> with handle:
+    ...     x.sum().backward()
+    >>> handle.remove()  # harmless, as the block has removed it
+    >>> hooks = HookDict()
+    >>> handle = RemovableHandle.add(hooks, print)
+    >>> RemovableHandle.of(hooks, handle.id).remove()
+    >>> x.grad, len(hooks)
+    (tensor([2., 2.]), 0)
+    """
 
     __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
     __module__ = "cygrad.utils.hooks"
@@ -63,7 +84,12 @@ class RemovableHandle:
 
 
 def warn_if_has_hooks(tensor):
-    """Warn of hooks on a tensor that is about to be pickled, since they are lost; not of those marked for it."""
+    """Warn of hooks on a tensor that is about to be pickled, since they are lost; not of those marked for it.
+
+    >>> import cygrad
+    >>> from cygrad.utils.hooks import warn_if_has_hooks
+    >>> warn_if_has_hooks(cygrad.ones(2))  # it has none
+    """
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             from cygrad._core.errors.sites import warn  # needed only here

@@ -20,7 +20,13 @@ _VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy supports ver
 
 
 class DLDeviceType(IntEnum):
-    """DLPack's device types."""
+    """DLPack's device types.
+
+    >>> import cygrad
+    >>> from cygrad.utils.dlpack import DLDeviceType
+    >>> DLDeviceType(cygrad.ones(2).__dlpack_device__()[0]).name
+    'kDLCPU'
+    """
 
     __module__ = "cygrad.utils.dlpack"
 

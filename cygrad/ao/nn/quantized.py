@@ -18,6 +18,17 @@ class FloatFunctional(Module):
     >>> import cygrad
     >>> cygrad.ao.nn.quantized.FloatFunctional().add_relu(cygrad.ones(2), -3.0)
     tensor([0., 0.])
+    >>> functional, x = cygrad.ao.nn.quantized.FloatFunctional(), cygrad.ones(2, 2)
+    >>> functional.add(x, x)[0], functional.add_scalar(x, 2)[0]
+    (tensor([2., 2.]), tensor([3., 3.]))
+    >>> functional.mul(x, x)[0], functional.mul_scalar(x, 2)[0]
+    (tensor([1., 1.]), tensor([2., 2.]))
+    >>> functional.cat([x, x]).shape, functional.matmul(x, x)[0]
+    (torch.Size([4, 2]), tensor([2., 2.]))
+    >>> functional.forward(x)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: FloatFunctional is not intended to use the 'forward'. Please use the underlying operation
     """
 
     def __init__(self):
@@ -69,11 +80,17 @@ class _Quantized(Module):
 
 def _layers(names, module):
     return {
-        name: type(
-            name, (_Quantized,), {"__module__": module, "__doc__": f"`nn.{name}` on quantized tensors: cannot be made."}
-        )
-        for name in names.split()
+        name: type(name, (_Quantized,), {"__module__": module, "__doc__": _doc(name, module)}) for name in names.split()
     }
+
+
+def _doc(name, module):
+    return (
+        f"`nn.{name}` on quantized tensors: cannot be made. Programs ask whether a layer is one.\n\n"
+        f">>> import cygrad\n>>> isinstance(cygrad.nn.Identity(), {module}.{name})\nFalse\n"
+        f">>> {module}.{name}()\nTraceback (most recent call last):\n    ...\n"
+        f"RuntimeError: {module}.{name}: cygrad has no quantized tensors..."
+    )
 
 
 _STATIC = "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d BatchNorm2d BatchNorm3d Embedding"

@@ -42,11 +42,22 @@ class QuantStub(Module):
 
 
 class DeQuantStub(QuantStub):
-    """Marks where numbers become floating-point numbers: returns its argument."""
+    """Marks where numbers become floating-point numbers: returns its argument.
+
+    >>> import cygrad
+    >>> cygrad.ao.quantization.DeQuantStub()(cygrad.ones(2))
+    tensor([1., 1.])
+    """
 
 
 class QuantWrapper(Module):
-    """A module between a `QuantStub` and a `DeQuantStub`."""
+    """A module between a `QuantStub` and a `DeQuantStub`.
+
+    >>> import cygrad
+    >>> model = cygrad.ao.quantization.QuantWrapper(cygrad.nn.ReLU())
+    >>> model(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     def __init__(self, module: Any) -> None:
         super().__init__()
@@ -60,7 +71,27 @@ class QuantWrapper(Module):
 
 
 class FakeQuantizeBase(ABC, Module):
-    """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its parts on and off."""
+    """Base class of modules that round as quantizing would; the buffers `..._enabled` switch its parts on and off.
+
+    >>> import cygrad
+    >>> from cygrad.ao.quantization import FakeQuantizeBase
+    >>> class RoundToHalves(FakeQuantizeBase):
+    ...     def forward(self, x):
+    ...         return (x * 2).round() / 2 if self.fake_quant_enabled[0] else x
+    ...     def calculate_qparams(self):
+    ...         return 0.5, 0
+    >>> module = RoundToHalves()
+    >>> module(cygrad.tensor([0.7])), module.calculate_qparams()
+    (tensor([0.5000]), (0.5, 0))
+    >>> module.disable_fake_quant()
+    >>> module(cygrad.tensor([0.7]))
+    tensor([0.7000])
+    >>> module.enable_fake_quant()
+    >>> module.disable_observer()
+    >>> module.enable_observer()
+    >>> type(RoundToHalves.with_args()()).__name__
+    'RoundToHalves'
+    """
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
@@ -102,13 +133,20 @@ class FakeQuantizeBase(ABC, Module):
 
 def _quantizes(name):
     def quantizer(*args, **kwargs):
-        """Raises RuntimeError: there are no quantized tensors."""
         raise RuntimeError(
             f"torch.ao.quantization.{name}: cygrad has no quantized tensors\n"
             "  call model.half() or model.bfloat16() for weights of half the size"
         )
 
     quantizer.__name__ = quantizer.__qualname__ = name
+    quantizer.__doc__ = f"""Raises RuntimeError: there are no quantized tensors.
+
+    >>> import cygrad
+    >>> cygrad.ao.quantization.{name}(cygrad.nn.Linear(2, 1))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.ao.quantization.{name}: cygrad has no quantized tensors...
+    """
     return quantizer
 
 

@@ -37,6 +37,24 @@ class ObserverBase(ABC, Module):
     """Base class of modules that gather statistics of the tensors that they are called with.
 
     A class defines `forward(x)`, and `calculate_qparams()`, which returns what it makes of the statistics.
+
+    >>> import cygrad
+    >>> from cygrad.ao.quantization import ObserverBase
+    >>> class Largest(ObserverBase):
+    ...     largest = 0.0
+    ...     def forward(self, x):
+    ...         self.largest = max(self.largest, x.abs().max().item())
+    ...         return x
+    ...     def calculate_qparams(self):
+    ...         return self.largest / 128, 0
+    >>> observer = Largest(dtype=cygrad.int8)
+    >>> x = observer(cygrad.tensor([-2.0, 1.0]))
+    >>> observer.calculate_qparams()
+    (0.015625, 0)
+    >>> Largest.with_args(dtype=cygrad.int8)().dtype
+    torch.int8
+    >>> Largest.with_callable_args(dtype=lambda: cygrad.int8)().dtype
+    torch.int8
     """
 
     def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:
@@ -84,8 +102,15 @@ _KINDS = (
     "MovingAveragePerChannelMinMaxObserver NoopObserver PerChannelMinMaxObserver PlaceholderObserver RecordingObserver "
     "ReuseInputObserver UniformQuantizationObserverBase"
 )
+_DOC = """Gathers statistics: cannot be made, since there are no quantized tensors. Programs can name it.
+
+>>> import cygrad
+>>> {0}()
+Traceback (most recent call last):
+    ...
+RuntimeError: {0}: cygrad has no quantized tensors..."""
 _OBSERVERS = {
-    name: type(name, (_Observer,), {"__module__": __name__, "__doc__": "Gathers statistics: cannot be made."})
+    name: type(name, (_Observer,), {"__module__": __name__, "__doc__": _DOC.format(f"{__name__}.{name}")})
     for name in _KINDS.split()
 }
 globals().update(_OBSERVERS)

@@ -97,7 +97,21 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
-    """Reduce a list of tensors over all processes, in place. Deprecated, as in PyTorch."""
+    """Reduce a list of tensors over all processes, in place. Deprecated, as in PyTorch.
+
+    Raises ValueError if the tensors differ in dtype.
+
+    >>> import warnings
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x, y = cygrad.ones(2), cygrad.ones(1)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     dist.all_reduce_coalesced([x, y])  # each is the sum over all processes then
+    >>> x
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     _deprecated("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_list(tensors, "tensor")
@@ -107,14 +121,38 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
-    """Reduce `tensor` over all processes, into that of process `dst`."""
+    """Reduce `tensor` over all processes, into that of process `dst`.
+
+    `dst` is a rank among all processes, `group_dst` one in the group: raises ValueError unless one is given. The
+    tensors have one shape and dtype in all processes.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> dist.reduce(x, dst=0, op=dist.ReduceOp.MAX)
+    >>> x
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "reduce")
     return group and _finished(group.reduce([tensor], _root(group, dst, group_dst), op), async_op)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
-    """Send the `tensor` of process `src` to all, which receive it in theirs."""
+    """Send the `tensor` of process `src` to all, which receive it in theirs.
+
+    `src` is a rank among all processes, `group_src` one in the group: raises ValueError unless one is given. The
+    tensors have one shape and dtype in all processes.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.tensor([1.0, 2.0]) if dist.get_rank() == 0 else cygrad.empty(2)
+    >>> dist.broadcast(x, src=0)
+    >>> x
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "broadcast")
     return group and _finished(group.broadcast([tensor], _root(group, src, group_src)), async_op)
@@ -124,7 +162,19 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
-    """Gather the `tensor` of each process into `tensor_list`, in all processes."""
+    """Gather the `tensor` of each process into `tensor_list`, in all processes.
+
+    The list has a tensor for each process, all of the shape and dtype of `tensor`; otherwise RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())]
+    >>> dist.all_gather(found, x)
+    >>> found
+    [tensor([1., 2.])]
+    >>> dist.destroy_process_group()
+    """
     _check_list(tensor_list, "tensor_list")
     _check_tensor(tensor, "tensor")
     _check_dtypes(*tensor_list, tensor)
@@ -133,7 +183,19 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
-    """Gather several tensors of each process into as many lists. Deprecated, as in PyTorch."""
+    """Gather several tensors of each process into as many lists. Deprecated, as in PyTorch.
+
+    >>> import warnings
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = [[cygrad.empty(2)], [cygrad.empty(1)]]  # a list with a tensor of each process, for each tensor
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     dist.all_gather_coalesced(found, [cygrad.ones(2), cygrad.zeros(1)])
+    >>> found
+    [[tensor([1., 1.])], [tensor([0.])]]
+    >>> dist.destroy_process_group()
+    """
     _deprecated("all_gather_coalesced")
     if not isinstance(output_tensor_lists, list):
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
@@ -146,7 +208,19 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
 
 
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
-    """Gather the `input_tensor` of each process into one tensor, in which they follow each other."""
+    """Gather the `input_tensor` of each process into one tensor, in which they follow each other.
+
+    `output_tensor` has the dtype of the input, and as many elements for each process; otherwise ValueError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> found = cygrad.empty(2 * dist.get_world_size())
+    >>> dist.all_gather_single(found, x)
+    >>> found
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
     _check_dtypes(output_tensor, input_tensor)
@@ -157,7 +231,16 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
-    """`all_gather_single` by its older name."""
+    """`all_gather_single` by its older name.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = cygrad.empty(2 * dist.get_world_size())
+    >>> dist.all_gather_into_tensor(found, cygrad.tensor([1.0, 2.0]))
+    >>> found
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
+    """
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
@@ -165,7 +248,18 @@ _all_gather_base = all_gather_into_tensor
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
-    """Gather the `tensor` of each process into the `gather_list` of process `dst` (0 by default)."""
+    """Gather the `tensor` of each process into the `gather_list` of process `dst` (0 by default).
+
+    `gather_list` has, in process `dst` alone, a tensor like `tensor` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())] if dist.get_rank() == 0 else None
+    >>> dist.gather(cygrad.tensor([1.0, 2.0]), found, dst=0)
+    >>> found
+    [tensor([1., 2.])]
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "gather")
     if group is None:
@@ -178,7 +272,18 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
-    """Send each process its tensor of the `scatter_list` of process `src` (0 by default), into `tensor`."""
+    """Send each process its tensor of the `scatter_list` of process `src` (0 by default), into `tensor`.
+
+    `scatter_list` has, in process `src` alone, a tensor like `tensor` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x, rank, size = cygrad.empty(2), dist.get_rank(), dist.get_world_size()
+    >>> dist.scatter(x, [cygrad.full((2,), float(i)) for i in range(size)] if rank == 0 else None, src=0)
+    >>> x
+    tensor([0., 0.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "scatter")
     if group is None:
@@ -198,7 +303,18 @@ def _check_list_is_at_root(name, kind, value, is_root):
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
-    """Reduce lists over all processes, and leave in `output` the result for this process."""
+    """Reduce lists over all processes, and leave in `output` the result for this process.
+
+    `input_list` has a tensor like `output` for each process, or else RuntimeError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.empty(2)
+    >>> dist.reduce_scatter(x, [cygrad.ones(2) for _ in range(dist.get_world_size())])
+    >>> x
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(output, "output")
     _check_list(input_list, "input_list")
     _check_dtypes(output, *input_list)
@@ -207,7 +323,18 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 
 
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
-    """Reduce `input` over all processes, and leave in `output` the part of this process."""
+    """Reduce `input` over all processes, and leave in `output` the part of this process.
+
+    `input` has the dtype of `output`, and as many elements for each process; otherwise ValueError is raised.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.empty(2)
+    >>> dist.reduce_scatter_single(x, cygrad.ones(2 * dist.get_world_size()))
+    >>> x
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     _check_dtypes(output, input)
@@ -218,7 +345,16 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
-    """`reduce_scatter_single` by its older name."""
+    """`reduce_scatter_single` by its older name.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.empty(2)
+    >>> dist.reduce_scatter_tensor(x, cygrad.ones(2 * dist.get_world_size()))
+    >>> x
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
@@ -226,7 +362,19 @@ _reduce_scatter_base = reduce_scatter_tensor
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
-    """Send the i-th tensor of each process to process i, which has one from each then."""
+    """Send the i-th tensor of each process to process i, which has one from each then.
+
+    Both lists have a tensor for each process, or else RuntimeError is raised.
+    What arrives has the shape of what was sent.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = [cygrad.empty(2) for _ in range(dist.get_world_size())]
+    >>> dist.all_to_all(found, [cygrad.full((2,), float(rank)) for rank in range(dist.get_world_size())])
+    >>> found
+    [tensor([0., 0.])]
+    >>> dist.destroy_process_group()
+    """
     _check_list(output_tensor_list, "output_tensor_list")
     _check_list(input_tensor_list, "input_tensor_list")
     _check_dtypes(*output_tensor_list, *input_tensor_list)
@@ -237,7 +385,15 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Send the i-th part of `input` to process i, and collect in `output` the parts from all.
 
-    Parts are equal, or have the given sizes along the first dimension.
+    Parts are along the first dimension: equal ones, or as long as the split sizes say, a number for each process.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = cygrad.empty(2)
+    >>> dist.all_to_all_single(found, cygrad.tensor([1.0, 2.0]), [2], [2])
+    >>> found
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
     """
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -249,7 +405,15 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
-    """Wait until all processes are here."""
+    """Wait until all processes are here.
+
+    With `async_op` it returns a `Work`, whose `wait()` returns once all are here.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.barrier()
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "barrier")
     if group is None:
         return None
@@ -261,7 +425,14 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """Wait until all processes are here; fails with the rank of one that is not here in time."""
+    """Wait until all processes are here; fails with the rank of one that is not here in time.
+
+    >>> from datetime import timedelta
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.monitored_barrier(timeout=timedelta(seconds=10))
+    >>> dist.destroy_process_group()
+    """
     if timeout is not None and timeout.total_seconds() <= 0:
         raise ValueError(f"monitored_barrier: the timeout must be positive, got {timeout}")
     group = _member(group, "monitored_barrier")
@@ -273,14 +444,41 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Begin to send `tensor` to process `dst`; returns a `Work`. The tensor must not change before that is finished."""
+    """Begin to send `tensor` to process `dst`; returns a `Work`. The tensor must not change before that is finished.
+
+    Raises ValueError if `dst` is this process.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 0:
+    ...     dist.isend(cygrad.tensor([1.0, 2.0]), dst=1).wait()
+    >>> dist.isend(cygrad.ones(2), dst=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "isend")
     return group and group.send([tensor], _partner(group, dst, group_dst, "destination"), tag)
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Begin to receive into `tensor` what process `src`, by default any, sends; returns a `Work`."""
+    """Begin to receive into `tensor` what process `src`, by default any, sends; returns a `Work`.
+
+    Raises ValueError if `src` is this process.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 1:
+    ...     x = cygrad.empty(2)
+    ...     dist.irecv(x, src=0).wait()
+    >>> dist.irecv(cygrad.empty(2), src=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid source rank: source rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     group = _member(group, "irecv")
     if group is None:
@@ -291,13 +489,40 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send `tensor` to process `dst`; returns once the tensor may change."""
+    """Send `tensor` to process `dst`; returns once the tensor may change.
+
+    Raises ValueError if `dst` is this process.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 0:
+    ...     dist.send(cygrad.tensor([1.0, 2.0]), dst=1)
+    >>> dist.send(cygrad.ones(2), dst=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     work = isend(tensor, dst, group, tag, group_dst)
     return work and _finished(work, False)
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Receive into `tensor` what process `src`, by default any, sends; returns its rank among all processes."""
+    """Receive into `tensor` what process `src`, by default any, sends; returns its rank among all processes.
+
+    Raises ValueError if `src` is this process.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 1:
+    ...     x = cygrad.empty(2)
+    ...     dist.recv(x, src=0)
+    >>> dist.recv(cygrad.empty(2), src=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid source rank: source rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -314,7 +539,16 @@ def _partner(group, rank, group_rank, kind):
 
 
 class P2POp:
-    """A call of `isend` or `irecv` for `batch_isend_irecv`."""
+    """A call of `isend` or `irecv` for `batch_isend_irecv`.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.P2POp(dist.all_reduce, cygrad.ones(2), 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid ``op``. Expected ``op`` to be of type ...
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
@@ -338,7 +572,21 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list):
-    """Begin all these calls; returns a list of `Work`."""
+    """Begin all these calls; returns a list of `Work`.
+
+    Each process may send to the next and receive from the last:
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> found = cygrad.empty(2)
+    >>> if size > 1:
+    ...     there = dist.P2POp(dist.isend, cygrad.full((2,), float(rank)), (rank + 1) % size)
+    ...     here = dist.P2POp(dist.irecv, found, (rank - 1) % size)
+    ...     for work in dist.batch_isend_irecv([there, here]):
+    ...         work.wait()
+    >>> dist.destroy_process_group()
+    """
     if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
     with ExitStack() as stack:  # with NCCL, a send waits for its receipt, unless both are begun together

@@ -4,31 +4,69 @@ __all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError"
 
 
 class DistError(RuntimeError):
-    """The base of all errors of distributed training."""
+    """The base of all errors of distributed training.
+
+    >>> import cygrad.distributed as dist
+    >>> try:
+    ...     dist.HashStore().queue_pop("tasks", block=False)
+    ... except dist.DistError as error:
+    ...     print(type(error).__name__)
+    QueueEmptyError
+    """
 
     __module__ = "cygrad.distributed"
 
 
 class DistBackendError(DistError):
-    """A back end failed."""
+    """A back end failed.
+
+    >>> import cygrad.distributed as dist
+    >>> issubclass(dist.DistBackendError, dist.DistError)
+    True
+    """
 
     __module__ = "cygrad.distributed"
 
 
 class DistNetworkError(DistError):
-    """A connection failed."""
+    """A connection failed.
+
+    >>> import cygrad.distributed as dist
+    >>> try:
+    ...     dist.TCPStore("localhost", 1)  # no server
+    ... except dist.DistNetworkError:
+    ...     print("make the server first")
+    make the server first
+    """
 
     __module__ = "cygrad.distributed"
 
 
 class DistStoreError(DistError):
-    """A store failed, or had no answer in time."""
+    """A store failed, or had no answer in time.
+
+    >>> from datetime import timedelta
+    >>> import cygrad.distributed as dist
+    >>> try:
+    ...     dist.HashStore().wait(["key"], timedelta(milliseconds=20))
+    ... except dist.DistStoreError:
+    ...     print("nobody has set the key")
+    nobody has set the key
+    """
 
     __module__ = "cygrad.distributed"
 
 
 class QueueEmptyError(DistStoreError):
-    """A queue of a store is empty."""
+    """A queue of a store is empty.
+
+    >>> import cygrad.distributed as dist
+    >>> try:
+    ...     dist.HashStore().queue_pop("tasks", block=False)
+    ... except dist.QueueEmptyError:
+    ...     print("nothing to do")
+    nothing to do
+    """
 
     __module__ = "cygrad.distributed"
 

@@ -35,11 +35,28 @@ class _Default(type):
 
 
 class group(metaclass=_Default):
-    """`group.WORLD` is the group of all processes, or None before `init_process_group`."""
+    """`group.WORLD` is the group of all processes, or None before `init_process_group`.
+
+    >>> import cygrad
+    >>> print(cygrad.distributed.group.WORLD)
+    None
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.group.WORLD.size()
+    1
+    >>> dist.destroy_process_group()
+    """
 
 
 class GroupMember(metaclass=_Default):
-    """`GroupMember.WORLD` is the group of all processes; `NON_GROUP_MEMBER` stands for a group without this process."""
+    """`GroupMember.WORLD` is the group of all processes; `NON_GROUP_MEMBER` stands for a group without this process.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.GroupMember.WORLD.rank()
+    0
+    >>> dist.destroy_process_group()
+    """
 
     NON_GROUP_MEMBER = -100
 
@@ -59,42 +76,87 @@ def is_available():
 
 
 def is_initialized():
-    """Whether `init_process_group` has been called."""
+    """Whether `init_process_group` has been called.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.is_initialized()
+    False
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.is_initialized()
+    True
+    >>> dist.destroy_process_group()
+    """
     return current().default is not None
 
 
 def is_torchelastic_launched():
-    """Whether `torchrun`, or `python -m cygrad.distributed.run`, started this process."""
+    """Whether `torchrun`, or `python -m cygrad.distributed.run`, started this process.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_torchelastic_launched()
+    False
+    """
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def is_gloo_available():
-    """Whether groups can be made with "gloo", for tensors on the CPU: True."""
+    """Whether groups can be made with "gloo", for tensors on the CPU: True.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_gloo_available()
+    True
+    """
     return True
 
 
 def is_nccl_available():
-    """Whether groups can be made with "nccl": if there is a GPU."""
+    """Whether groups can be made with "nccl": if there is a GPU.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_nccl_available() == cygrad.cuda.is_available()
+    True
+    """
     return cuda.is_available()
 
 
 def is_mpi_available():
-    """Whether groups can be made with "mpi": if mpi4py is installed."""
+    """Whether groups can be made with "mpi": if mpi4py is installed.
+
+    >>> import cygrad
+    >>> import importlib.util
+    >>> cygrad.distributed.is_mpi_available() == (importlib.util.find_spec("mpi4py") is not None)
+    True
+    """
     return find_spec("mpi4py") is not None
 
 
 def is_ucc_available():
-    """Whether groups can be made with "ucc": False."""
+    """Whether groups can be made with "ucc": False.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_ucc_available()
+    False
+    """
     return False
 
 
 def is_xccl_available():
-    """Whether groups can be made with "xccl": False."""
+    """Whether groups can be made with "xccl": False.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_xccl_available()
+    False
+    """
     return False
 
 
 def is_backend_available(backend):
-    """Whether groups can be made with a back end, by name."""
+    """Whether groups can be made with a back end, by name.
+
+    >>> import cygrad
+    >>> cygrad.distributed.is_backend_available("gloo"), cygrad.distributed.is_backend_available("ucc")
+    (True, False)
+    """
     name = backend.lower()
     known = {"gloo": is_gloo_available, "nccl": is_nccl_available, "mpi": is_mpi_available}
     return known[name]() if name in known else name in Backend.registered
@@ -228,6 +290,13 @@ def new_group(
 
     All processes call it, in the same order; those that are not in the group get `GroupMember.NON_GROUP_MEMBER`. With
     `use_local_synchronization` only the members need to call.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> dist.get_world_size(group), dist.get_process_group_ranks(group)
+    (1, [0])
+    >>> dist.destroy_process_group()
     """
     world = _get_default_group()
     timeout = world._timeout_given if timeout is None else _checked_timeout(timeout)
@@ -255,7 +324,15 @@ def new_group(
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Make groups of `group_size` processes each; returns that of this process, and all of them."""
+    """Make groups of `group_size` processes each; returns that of this process, and all of them.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mine, all_of_them = dist.new_subgroups(1)
+    >>> mine.size(), len(all_of_them)
+    (1, 1)
+    >>> dist.destroy_process_group()
+    """
     size = get_world_size(group)
     if group_size is None:
         group_size = size
@@ -270,7 +347,15 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Make a group for each list of ranks; returns that of this process, and all of them."""
+    """Make a group for each list of ranks; returns that of this process, and all of them.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mine, all_of_them = dist.new_subgroups_by_enumeration([[0]])
+    >>> dist.get_process_group_ranks(mine)
+    [0]
+    >>> dist.destroy_process_group()
+    """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     seen: set = set()
@@ -288,19 +373,42 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
 
 
 def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
-    """Make a group of each list of ranks of `parent_pg`; returns that of this process."""
+    """Make a group of each list of ranks of `parent_pg`; returns that of this process.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.split_group(split_ranks=[[0]]).size()
+    1
+    >>> dist.destroy_process_group()
+    """
     if not split_ranks:
         raise ValueError("split_ranks cannot be None or empty")
     return new_subgroups_by_enumeration(split_ranks, timeout, backend, pg_options, group_desc)[0]
 
 
 def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
-    """Raises RuntimeError: only a group of several processes can lose some."""
+    """Raises RuntimeError: only a group of several processes can lose some.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.shrink_group([0])
+    Traceback (most recent call last):
+        ...
+    RuntimeError: shrink_group([0]): this works in one process for now...
+    >>> dist.destroy_process_group()
+    """
     raise one_process(f"shrink_group({ranks_to_exclude!r})")
 
 
 def destroy_process_group(group=None):
-    """Leave a group; by default all of them."""
+    """Leave a group; by default all of them.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.destroy_process_group()
+    >>> dist.is_initialized()
+    False
+    """
     if group is None or group is current().default:
         if current().default is None:
             raise AssertionError("Process group cannot be None\n  " + _NO_GROUP)
@@ -370,7 +478,16 @@ def _get_group(group):
 
 
 def get_rank(group=None):
-    """This process's rank in a group, by default in that of all; -1 if it is not in it."""
+    """This process's rank in a group, by default in that of all; -1 if it is not in it.
+
+    Raises ValueError before `init_process_group`.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_rank()
+    0
+    >>> dist.destroy_process_group()
+    """
     if _rank_not_in_group(group):
         return -1
     world = _get_default_group()
@@ -380,29 +497,67 @@ def get_rank(group=None):
 
 
 def get_world_size(group=None):
-    """The number of processes in a group, by default in that of all; -1 if this process is not in it."""
+    """The number of processes in a group, by default in that of all; -1 if this process is not in it.
+
+    Raises ValueError before `init_process_group`.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
+    """
     return -1 if _rank_not_in_group(group) else _get_group(group).size()
 
 
 def get_backend(group=None):
-    """The name of a group's back end, such as "gloo"."""
+    """The name of a group's back end, such as "gloo".
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_backend()
+    'gloo'
+    >>> dist.destroy_process_group()
+    """
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
     return _get_group(group)._name
 
 
 def get_backend_config(group=None):
-    """Which back end of a group serves which kind of device, such as "cpu:gloo"."""
+    """Which back end of a group serves which kind of device, such as "cpu:gloo".
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_backend_config()
+    'cpu:gloo,cuda:gloo'
+    >>> dist.destroy_process_group()
+    """
     return repr(_get_group(group)._config)
 
 
 def get_process_group_ranks(group=None):
-    """The ranks of a group's members among all processes."""
+    """The ranks of a group's members among all processes.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_process_group_ranks(dist.group.WORLD)
+    [0]
+    >>> dist.destroy_process_group()
+    """
     return list(_get_group(group)._ranks)
 
 
 def get_group_rank(group, global_rank):
-    """The rank in a group of the process with this rank among all."""
+    """The rank in a group of the process with this rank among all.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> dist.get_group_rank(group, 0)
+    0
+    >>> dist.destroy_process_group()
+    """
     if group is GroupMember.WORLD:
         return global_rank
     if group not in current().groups:
@@ -413,7 +568,15 @@ def get_group_rank(group, global_rank):
 
 
 def get_global_rank(group, group_rank):
-    """The rank among all processes of the member of a group with this rank in it."""
+    """The rank among all processes of the member of a group with this rank in it.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> dist.get_global_rank(group, 0)
+    0
+    >>> dist.destroy_process_group()
+    """
     if group is GroupMember.WORLD:
         return group_rank
     if group not in current().groups:
@@ -424,7 +587,14 @@ def get_global_rank(group, group_rank):
 
 
 def get_node_local_rank(fallback_rank=None):
-    """This process's rank among those of its machine, from the variable `LOCAL_RANK` or else `fallback_rank`."""
+    """This process's rank among those of its machine, from the variable `LOCAL_RANK` or else `fallback_rank`.
+
+    Raises RuntimeError if there is neither.
+
+    >>> import cygrad
+    >>> cygrad.distributed.get_node_local_rank(fallback_rank=0)
+    0
+    """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is None:
@@ -436,5 +606,13 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """The number of groups made since `init_process_group`."""
+    """The number of groups made since `init_process_group`.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> dist.get_pg_count()
+    2
+    >>> dist.destroy_process_group()
+    """
     return current().count

@@ -36,7 +36,18 @@ def all_gather_object(object_list, obj, group=None):
 
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
-    """Gather the object of each process into `object_gather_list` of process `dst` (0 by default)."""
+    """Gather the object of each process into `object_gather_list` of process `dst` (0 by default).
+
+    Objects travel as pickles. The list has a place for each process in process `dst`, and is None in the others.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = [None] * dist.get_world_size()
+    >>> dist.gather_object({"loss": 0.5}, found if dist.get_rank() == 0 else None, dst=0)
+    >>> found
+    [{'loss': 0.5}]
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "gather_object")
     if group is None:
         return
@@ -54,7 +65,18 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-    """Send the objects in the list of process `src` to all, which receive them in theirs, of the same length."""
+    """Send the objects in the list of process `src` to all, which receive them in theirs, of the same length.
+
+    Objects travel as pickles, of which unpickling runs code: only between processes that trust each other.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> objects = ["text", {"lr": 0.1}] if dist.get_rank() == 0 else [None, None]
+    >>> dist.broadcast_object_list(objects, src=0)
+    >>> objects
+    ['text', {'lr': 0.1}]
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "broadcast_object_list")
     if group is None:
         return
@@ -76,7 +98,18 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
 def scatter_object_list(
     scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
 ):
-    """Send each process its object of the list of process `src` (0 by default), as the first of its output list."""
+    """Send each process its object of the list of process `src` (0 by default), as the first of its output list.
+
+    Objects travel as pickles. The input has an object for each process, and matters in process `src` alone.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> found = [None]
+    >>> dist.scatter_object_list(found, ["for rank 0"] if dist.get_rank() == 0 else None, src=0)
+    >>> found
+    ['for rank 0']
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "scatter_object_list")
     if group is None:
         return
@@ -102,7 +135,20 @@ def scatter_object_list(
 
 
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
-    """Send objects to process `dst`, which calls `recv_object_list`."""
+    """Send objects to process `dst`, which calls `recv_object_list`.
+
+    Raises ValueError if `dst` is this process.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 0:
+    ...     dist.send_object_list(["text", {"lr": 0.1}], dst=1)
+    >>> dist.send_object_list(["text"], dst=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "send_object_list")
     if group is None:
         return
@@ -115,7 +161,21 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
-    """Receive objects from process `src`, by default any, into the list; returns its rank among all processes."""
+    """Receive objects from process `src`, by default any, into the list; returns its rank among all processes.
+
+    Raises ValueError if `src` is this process.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> if dist.get_world_size() > 1 and dist.get_rank() == 1:
+    ...     objects = [None, None]
+    ...     dist.recv_object_list(objects, src=0)
+    >>> dist.recv_object_list([None], src=dist.get_rank())
+    Traceback (most recent call last):
+        ...
+    ValueError: Invalid source rank: source rank should not be the same as the rank of the current process.
+    >>> dist.destroy_process_group()
+    """
     group = _member(group, "recv_object_list")
     if group is None:
         return -1

@@ -55,6 +55,14 @@ class Backend(str):
 
         The engine has the methods of `cygrad.distributed._c10d.engine.Engine`, for the kinds of `devices`, by default
         "cpu" and "cuda". Raises RuntimeError if the name is taken, and TypeError for PyTorch's `extended_api`.
+
+        >>> import cygrad.distributed as dist
+        >>> dist.Backend.register_backend("gloo", lambda store, rank, size, timeout: None)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: GLOO c10d backend creator function already exist
+        >>> dist.Backend("GLOO")
+        'gloo'
         """
         name = name.lower()
         if name in cls.backend_list:
@@ -67,7 +75,12 @@ class Backend(str):
 
 
 class BackendConfig:
-    """Which back end serves which kind of device: from "gloo", or from "cpu:gloo,cuda:nccl"."""
+    """Which back end serves which kind of device: from "gloo", or from "cpu:gloo,cuda:nccl".
+
+    >>> import cygrad.distributed as dist
+    >>> dist.BackendConfig(dist.Backend("gloo")).get_device_backend_map()
+    {'cpu': 'gloo', 'cuda': 'gloo'}
+    """
 
     def __init__(self, backend):
         defaults = Backend.default_device_backend_map
@@ -96,7 +109,36 @@ class BackendConfig:
 
 
 class ProcessGroup:
-    """Processes that exchange tensors; `new_group` makes one, and `init_process_group` that of all processes."""
+    """Processes that exchange tensors; `new_group` makes one, and `init_process_group` that of all processes.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.group.WORLD
+    >>> group.rank(), group.size(), group.name()
+    (0, 1, 'gloo')
+    >>> isinstance(group.get_group_store(), dist.Store)
+    True
+    >>> x, found = cygrad.tensor([1.0, 2.0]), cygrad.empty(2)
+    >>> group.allreduce([x]).wait(), group.broadcast([x], 0).wait(), group.reduce([x], 0).wait()
+    (True, True, True)
+    >>> group.allreduce_coalesced([x]).wait(), group.allgather([found], x).wait()
+    (True, True)
+    >>> group.gather([found], x).wait(), group.scatter(found, [x]).wait()
+    (True, True)
+    >>> group.reduce_scatter(found, [x]).wait(), group.alltoall([found], [x]).wait()
+    (True, True)
+    >>> group.alltoall_base(found, x, [], []).wait(), group.barrier().wait()
+    (True, True)
+    >>> found
+    tensor([1., 2.])
+    >>> group.monitored_barrier()
+    >>> if group.size() == 2:
+    ...     work = group.send([x], 1) if group.rank() == 0 else group.recv([found], 0)
+    ...     work.wait()
+    ...     work = group.send([x], 0) if group.rank() == 1 else group.recv_anysource([found])
+    ...     work.wait()
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(
         self, engines, ranks, rank, *, name, config, store, group_name, timeout, guard=None, group_desc=None,

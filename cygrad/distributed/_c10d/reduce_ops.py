@@ -84,7 +84,15 @@ class _Deprecated(type):
 
 
 class reduce_op(metaclass=_Deprecated):
-    """The old name of `ReduceOp`."""
+    """The old name of `ReduceOp`.
+
+    >>> import warnings
+    >>> import cygrad.distributed as dist
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     dist.reduce_op.SUM == dist.ReduceOp.SUM
+    True
+    """
 
 
 _BITWISE = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
@@ -92,7 +100,12 @@ _OF_COMPLEX = (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)
 
 
 def supports_complex(reduceOp):
-    """Whether a reduction exists for complex tensors."""
+    """Whether a reduction exists for complex tensors.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.supports_complex(dist.ReduceOp.SUM), dist.supports_complex(dist.ReduceOp.MAX)
+    (True, False)
+    """
     return kind_of(reduceOp) in _OF_COMPLEX
 
 

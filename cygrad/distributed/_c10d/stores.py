@@ -27,6 +27,11 @@ class Store:
 
     A subclass has `set`, `get`, `add`, `check`, `delete_key`, `num_keys` and the like. `get` and `wait` wait for keys
     that are not there yet, for `timeout`, and then raise DistStoreError.
+
+    >>> import cygrad.distributed as dist
+    >>> store = dist.HashStore()
+    >>> isinstance(store, dist.Store)
+    True
     """
 
     def __init__(self):
@@ -38,17 +43,47 @@ class Store:
         return self._timeout
 
     def set_timeout(self, timeout):
-        """Set how long `get` and `wait` wait, as a `timedelta`."""
+        """Set how long `get` and `wait` wait, as a `timedelta`.
+
+        Raises TypeError for anything else.
+
+        >>> from datetime import timedelta
+        >>> import cygrad.distributed as dist
+        >>> store = dist.HashStore()
+        >>> store.set_timeout(timedelta(seconds=10))
+        >>> store.timeout
+        datetime.timedelta(seconds=10)
+        """
         if not isinstance(timeout, timedelta):
             raise TypeError(f"set_timeout(): expected a datetime.timedelta, got {timeout!r}")
         self._timeout = timeout
 
     def check(self, keys):
-        """Whether all these keys are there."""
+        """Whether all these keys are there.
+
+        >>> import cygrad.distributed as dist
+        >>> store = dist.HashStore()
+        >>> store.set("key", "value")
+        >>> store.check(["key"]), store.check(["key", "other"])
+        (True, False)
+        """
         raise NotImplementedError(f"{type(self).__name__} has no check()")
 
     def wait(self, keys, timeout=None):
-        """Wait until all these keys are there."""
+        """Wait until all these keys are there.
+
+        `timeout` is a `timedelta`, by default that of the store. Raises DistStoreError when it has passed.
+
+        >>> from datetime import timedelta
+        >>> import cygrad.distributed as dist
+        >>> store = dist.HashStore()
+        >>> store.wait(["key"], timedelta(milliseconds=20))
+        Traceback (most recent call last):
+            ...
+        cygrad.distributed.DistStoreError: Wait timeout...
+        >>> store.set("key", "value")
+        >>> store.wait(["key"])
+        """
         end = time.monotonic() + (self._timeout if timeout is None else timeout).total_seconds()
         while not self.check(keys):
             if time.monotonic() >= end:
@@ -56,7 +91,12 @@ class Store:
             time.sleep(_PAUSE)
 
     def has_extended_api(self):
-        """Whether `append`, `multi_get`, `multi_set` and queues are supported."""
+        """Whether `append`, `multi_get`, `multi_set` and queues are supported.
+
+        >>> from cygrad.distributed import FileStore, HashStore, Store
+        >>> HashStore().has_extended_api(), Store().has_extended_api()
+        (True, False)
+        """
         return False
 
 
@@ -68,6 +108,23 @@ class HashStore(Store):
     >>> store.set("name", "value")
     >>> store.get("name"), store.add("counter", 2), store.add("counter", 3)
     (b'value', 2, 5)
+    >>> store.compare_set("name", "value", "new"), store.compare_set("name", "value", "newer")
+    (b'new', b'new')
+    >>> store.append("name", " one")
+    >>> store.multi_set(["a", "b"], ["1", "2"])
+    >>> store.multi_get(["name", "a", "b"])
+    [b'new one', b'1', b'2']
+    >>> store.check(["a", "c"]), store.delete_key("b"), store.num_keys(), store.list_keys()
+    (False, True, 3, ['name', 'counter', 'a'])
+    >>> store.queue_push("tasks", "first")
+    >>> store.queue_len("tasks"), store.queue_pop("tasks"), store.queue_len("tasks")
+    (1, b'first', 0)
+    >>> store.queue_pop("tasks", block=False)
+    Traceback (most recent call last):
+        ...
+    cygrad.distributed.QueueEmptyError: queue tasks is empty
+    >>> store.has_extended_api(), store.clone() is store
+    (True, True)
     """
 
     def __init__(self):
@@ -188,6 +245,16 @@ class FileStore(HashStore):
     """A store in a file, which processes on one machine share. It is a log: each change appends a record.
 
     The file is created if it is not there, and stays; `world_size` is not needed to read it.
+
+    >>> import os, tempfile
+    >>> from cygrad.distributed import FileStore
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "store")
+    >>> FileStore(path).set("key", "value")
+    >>> other = FileStore(path)  # in another process, as a rule
+    >>> other.get("key"), other.has_extended_api()
+    (b'value', False)
+    >>> folder.cleanup()
     """
 
     _RECORD = struct.Struct("<ii")  # lengths of key and value; -1 for a deleted key
@@ -256,7 +323,32 @@ def _free_port():
 
 
 class PrefixStore(Store):
-    """A part of another store: all its keys begin with `prefix/` there."""
+    """A part of another store: all its keys begin with `prefix/` there.
+
+    >>> from datetime import timedelta
+    >>> import cygrad.distributed as dist
+    >>> whole = dist.HashStore()
+    >>> store = dist.PrefixStore("layer1", whole)
+    >>> store.set("key", "value")
+    >>> store.get("key"), whole.list_keys()
+    (b'value', ['layer1/key'])
+    >>> store.list_keys() == whole.list_keys(), store.num_keys()
+    (True, 1)
+    >>> store.add("counter", 1), store.compare_set("key", "value", "new")
+    (1, b'new')
+    >>> store.append("key", "er")
+    >>> store.multi_set(["a", "b"], ["1", "2"])
+    >>> store.multi_get(["key", "a", "b"]), store.check(["a"]), store.delete_key("a")
+    ([b'newer', b'1', b'2'], True, True)
+    >>> store.queue_push("tasks", "first")
+    >>> store.queue_len("tasks"), store.queue_pop("tasks")
+    (1, b'first')
+    >>> store.set_timeout(timedelta(seconds=10))  # that of the whole store
+    >>> whole.timeout == store.timeout, store.has_extended_api()
+    (True, True)
+    >>> store.clone().get("key")
+    b'newer'
+    """
 
     def __init__(self, prefix, store):
         super().__init__()
@@ -326,6 +418,13 @@ class TCPStore(PrefixStore):
 
     Nothing listens at the port: it tells stores apart, and MPI carries what ranks ask of rank 0. Within one process,
     a client finds the server by its port too, and raises DistNetworkError if there is none.
+
+    >>> import cygrad.distributed as dist
+    >>> server = dist.TCPStore("localhost", 0, is_master=True)  # port 0: one that is free
+    >>> client = dist.TCPStore("localhost", server.port)
+    >>> server.set("key", "value")
+    >>> client.get("key")
+    b'value'
     """
 
     _servers: dict[int, HashStore] = {}

@@ -13,6 +13,25 @@ class Work:
     """A collective that is under way: `wait` for it before the tensors are used.
 
     It moves on while someone waits, or asks whether it is finished; tensors that had to be copied are written then.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> work = dist.all_reduce(x, async_op=True)
+    >>> work.wait(), work.is_completed(), work.is_success(), work.exception()
+    (True, True, True, None)
+    >>> work.result()
+    [tensor([1., 2.])]
+    >>> work.synchronize(), work.block_current_stream()
+    (None, None)
+    >>> work.get_future().wait(), work.get_future_result().wait()
+    ([tensor([1., 2.])], 0)
+    >>> work.source_rank()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call.
+    >>> work.abort()
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, tensors=(), handles=(), finish=(), watch=None, timeout=None, ranks=None):

@@ -11,7 +11,17 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a process does once it is out of batches: `main_hook` until all are, then `post_hook`."""
+    """What a process does once it is out of batches: `main_hook` until all are, then `post_hook`.
+
+    >>> from cygrad.distributed.algorithms import JoinHook
+    >>> class Hook(JoinHook):
+    ...     def main_hook(self):
+    ...         print("joins one collective")
+    >>> hook = Hook()
+    >>> hook.main_hook(), hook.post_hook(is_last_joiner=True)
+    joins one collective
+    (None, None)
+    """
 
     def main_hook(self):
         """Take part in the collectives of one iteration of the other processes."""
@@ -30,7 +40,17 @@ class _JoinConfig:
 
 
 class Joinable(ABC):
-    """An object that takes part in `Join`, such as a model or an optimizer that uses collectives."""
+    """An object that takes part in `Join`, such as a model or an optimizer that uses collectives.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms import Joinable
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> isinstance(model, Joinable), type(model.join_hook()).__name__
+    (True, 'DataParallelJoinHook')
+    >>> dist.destroy_process_group()
+    """
 
     _join_config = _JoinConfig()
 
@@ -117,6 +137,16 @@ class Join:
 
         Returns the number of processes that have, or None outside of a `Join` context, and for all but its first
         object.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.algorithms import Join
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+        >>> with Join([model]):
+        ...     print(Join.notify_join_context(model))  # how many processes have a batch
+        1
+        >>> dist.destroy_process_group()
         """
         config = joinable._join_config
         if not config.enable or not config.is_first_joinable:

@@ -10,7 +10,16 @@ __all__ = ["Alone", "ByCollectives", "ByFiles", "CheckpointException"]
 
 
 class CheckpointException(BaseException):
-    """Saving or loading failed in a process; `failures` has the error of each such process by its rank."""
+    """Saving or loading failed in a process; `failures` has the error of each such process by its rank.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> try:
+    ...     dcp.load({"x": cygrad.zeros(2)}, checkpoint_id="nothing_is_here")
+    ... except dcp.CheckpointException as error:
+    ...     list(error.failures)
+    [0]
+    """
 
     def __init__(self, msg, failures):
         super().__init__(msg, failures)

@@ -15,7 +15,18 @@ __all__ = [
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What has `state_dict()` and `load_state_dict(state)`; `save` and `load` call them."""
+    """What has `state_dict()` and `load_state_dict(state)`; `save` and `load` call them.
+
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> class Counter:
+    ...     steps = 0
+    ...     def state_dict(self):
+    ...         return {"steps": self.steps}
+    ...     def load_state_dict(self, state):
+    ...         self.steps = state["steps"]
+    >>> isinstance(Counter(), dcp.Stateful)
+    True
+    """
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state."""
@@ -31,6 +42,15 @@ class Metadata:
     state_dict_metadata: {dotted name: shape of the whole tensor, or None for another value}.
     planner_data: {dotted name: the keys that lead to it}.
     storage_data: {dotted name: where its pieces are}, each {"file", "offset", "shape"}.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.zeros(2), "step": 3}, checkpoint_id=folder.name)
+    >>> sorted(metadata.state_dict_metadata)
+    ['step', 'x']
+    >>> folder.cleanup()
     """
 
     state_dict_metadata: dict[str, Any] = field(default_factory=dict)
@@ -39,7 +59,17 @@ class Metadata:
 
 
 class SavePlanner:
-    """Decides what is saved under which name; override `pieces`."""
+    """Decides what is saved under which name; override `pieces`.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> class WithoutHeads(dcp.DefaultSavePlanner):
+    ...     def pieces(self, state_dict):
+    ...         pieces = super().pieces(state_dict)
+    ...         return {name: pieces[name] for name in pieces if not name.startswith("head")}
+    >>> sorted(WithoutHeads().pieces({"body": {"w": cygrad.ones(2)}, "head": {"w": cygrad.ones(2)}}))
+    ['body.w']
+    """
 
     def pieces(self, state_dict):
         """Return {dotted name: (keys that lead to the value, value)}."""
@@ -47,14 +77,28 @@ class SavePlanner:
 
 
 class DefaultSavePlanner(SavePlanner):
-    """Saves all tensors and values of a nested state dictionary."""
+    """Saves all tensors and values of a nested state dictionary.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> sorted(dcp.DefaultSavePlanner().pieces({"model": {"w": cygrad.ones(2)}, "step": 3}))
+    ['model.w', 'step']
+    """
 
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, **_):
         self.flatten_state_dict = flatten_state_dict
 
 
 class LoadPlanner:
-    """Decides what of a state dictionary is loaded; override `pieces`."""
+    """Decides what of a state dictionary is loaded; override `pieces`.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> isinstance(dcp.DefaultLoadPlanner(), dcp.LoadPlanner)
+    True
+    >>> sorted(dcp.DefaultLoadPlanner().pieces({"model": {"w": cygrad.ones(2)}, "step": 3}))
+    ['model.w', 'step']
+    """
 
     allow_partial_load = False
 
@@ -64,7 +108,19 @@ class LoadPlanner:
 
 
 class DefaultLoadPlanner(LoadPlanner):
-    """Loads all tensors and values of a nested state dictionary; with `allow_partial_load` those that are there."""
+    """Loads all tensors and values of a nested state dictionary; with `allow_partial_load` those that are there.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, checkpoint_id=folder.name)
+    >>> state = {"x": cygrad.zeros(2), "new": cygrad.zeros(1)}
+    >>> dcp.load(state, checkpoint_id=folder.name, planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
+    >>> state
+    {'x': tensor([1., 1.]), 'new': tensor([0.])}
+    >>> folder.cleanup()
+    """
 
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, allow_partial_load=False):
         self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load

@@ -179,6 +179,16 @@ def async_save(
     Processes agree on who writes what before this returns, and meet through files in the directory afterwards, so that
     training goes on with its collectives meanwhile. Saves of a group follow each other. If another process does not
     finish within `timeout` seconds the future has a CheckpointException.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> future = dcp.async_save({"x": cygrad.ones(2)}, checkpoint_id=folder.name)
+    >>> metadata = future.result()  # training goes on until then
+    >>> sorted(metadata.state_dict_metadata)
+    ['x']
+    >>> folder.cleanup()
     """
     writer = _storage("writer", storage_writer, checkpoint_id, FileSystemWriter)
     processes = _processes(process_group, no_dist)
@@ -215,6 +225,17 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     Each process reads what it needs; their number, and how tensors are spread over them, may differ from those when it
     was saved. Raises CheckpointException, in all processes, if a name is missing or a tensor has another shape; then
     nothing is changed.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"model": {"w": cygrad.ones(2)}, "step": 3}, checkpoint_id=folder.name)
+    >>> state = {"model": {"w": cygrad.zeros(2)}, "step": 0}
+    >>> dcp.load(state, checkpoint_id=folder.name)
+    >>> state
+    {'model': {'w': tensor([1., 1.])}, 'step': 3}
+    >>> folder.cleanup()
     """
     reader = _storage("reader", storage_reader, checkpoint_id, FileSystemReader)
     planner = planner or DefaultLoadPlanner()
@@ -296,31 +317,98 @@ def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator
 
 
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    """`load` by an older name."""
+    """`load` by an older name.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, checkpoint_id=folder.name)
+    >>> state = {"x": cygrad.zeros(2)}
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     dcp.load_state_dict(state, dcp.FileSystemReader(folder.name), no_dist=True)
+    >>> state["x"]
+    tensor([1., 1.])
+    >>> folder.cleanup()
+    """
     load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
 
 
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    """`save` by an older name."""
+    """`save` by an older name.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     metadata = dcp.save_state_dict({"x": cygrad.ones(2)}, dcp.FileSystemWriter(folder.name), no_dist=True)
+    >>> sorted(metadata.state_dict_metadata)
+    ['x']
+    >>> folder.cleanup()
+    """
     return save(
         state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group, no_dist=no_dist
     )
 
 
 def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None):
-    """Return {optimizer_key: the optimizer's state} from a checkpoint."""
+    """Return {optimizer_key: the optimizer's state} from a checkpoint.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> metadata = dcp.save({"model": model.state_dict(), "optim": optimizer.state_dict()}, checkpoint_id=folder.name)
+    >>> reader = dcp.FileSystemReader(folder.name)
+    >>> sorted(dcp.load_sharded_optimizer_state_dict(model.state_dict(), "optim", reader)["optim"])
+    ['param_groups', 'state']
+    >>> folder.cleanup()
+    """
     states: dict = {}
     load(states, storage_reader=storage_reader, planner=planning._EmptyStateDictLoadPlanner({optimizer_key}))
     return states
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path):
-    """Write a checkpoint's whole state to one file, as `torch.save` does."""
+    """Write a checkpoint's whole state to one file, as `torch.save` does.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "state.pt")
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, checkpoint_id=folder.name)
+    >>> dcp.dcp_to_torch_save(folder.name, path)
+    >>> cygrad.load(path)
+    {'x': tensor([1., 1.])}
+    >>> folder.cleanup()
+    """
     states: dict = {}
     load(states, checkpoint_id=dcp_checkpoint_dir, planner=planning._EmptyStateDictLoadPlanner(), no_dist=True)
     save_file(states, torch_save_path)
 
 
 def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir):
-    """Write what is in a file of `torch.save` to a checkpoint."""
+    """Write what is in a file of `torch.save` to a checkpoint.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "state.pt")
+    >>> cygrad.save({"x": cygrad.ones(2)}, path)
+    >>> dcp.torch_save_to_dcp(path, os.path.join(folder.name, "checkpoint"))
+    >>> state = {"x": cygrad.zeros(2)}
+    >>> dcp.load(state, checkpoint_id=os.path.join(folder.name, "checkpoint"))
+    >>> state
+    {'x': tensor([1., 1.])}
+    >>> folder.cleanup()
+    """
     save(load_file(torch_save_path, weights_only=False), checkpoint_id=dcp_checkpoint_dir, no_dist=True)

@@ -36,7 +36,21 @@ def _from_json(keys):
 
 
 class StorageWriter:
-    """Writes a checkpoint; override all three methods. Errors are reported in all processes."""
+    """Writes a checkpoint; override all three methods. Errors are reported in all processes.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> class InMemory(dcp.StorageWriter):
+    ...     def prepare(self):
+    ...         self.parts = {}
+    ...     def write_part(self, rank, token, tensors, values):
+    ...         self.parts[rank] = {**tensors, **values}
+    ...         return dict.fromkeys(self.parts[rank], f"part {rank}")
+    ...     def finish(self, metadata, token):
+    ...         print("saved", sorted(self.parts[0]))
+    >>> metadata = dcp.save({"x": cygrad.ones(2), "step": 3}, storage_writer=InMemory())
+    saved ['step', 'x']
+    """
 
     def prepare(self):
         """Called in process 0 before anything is written."""
@@ -51,7 +65,21 @@ class StorageWriter:
 
 
 class StorageReader:
-    """Reads a checkpoint; override `read_metadata` and `read`."""
+    """Reads a checkpoint; override `read_metadata` and `read`.
+
+    >>> import cygrad
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> class InMemory(dcp.StorageReader):
+    ...     saved = {"x": cygrad.ones(2)}
+    ...     def read_metadata(self):
+    ...         return dcp.Metadata(dict.fromkeys(self.saved))
+    ...     def read(self, names):
+    ...         return {name: self.saved[name] for name in names}
+    ...     def read_regions(self, regions):
+    ...         return {name: self.saved[name].narrow(dim, i, j - i) for name, (dim, i, j) in regions.items()}
+    >>> InMemory().read_regions({"x": (0, 0, 1)})
+    {'x': tensor([1.])}
+    """
 
     def read_metadata(self):
         """Return what there is, a `Metadata`."""
@@ -68,7 +96,22 @@ class StorageReader:
 
 
 class FileSystemWriter(StorageWriter):
-    """Writes a checkpoint to a directory that all processes see, which is made if it is not there."""
+    """Writes a checkpoint to a directory that all processes see, which is made if it is not there.
+
+    `save` calls `prepare`, `write_part` and `finish`.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> writer = dcp.FileSystemWriter(folder.name, overwrite=False)
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, storage_writer=writer)
+    >>> writer.prepare()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Checkpoint already exists and overwrite=False: ...
+    >>> folder.cleanup()
+    """
 
     def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, overwrite=True, **_):
         self.path, self.sync_files, self.overwrite = os.fspath(path), sync_files, overwrite
@@ -123,7 +166,20 @@ class FileSystemWriter(StorageWriter):
 
 
 class FileSystemReader(StorageReader):
-    """Reads a checkpoint from a directory: of each file only what is asked for."""
+    """Reads a checkpoint from a directory: of each file only what is asked for.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.arange(4)}, checkpoint_id=folder.name)
+    >>> reader = dcp.FileSystemReader(folder.name)
+    >>> list(reader.read_metadata().state_dict_metadata)
+    ['x']
+    >>> reader.read(["x"]), reader.read_regions({"x": (0, 1, 3)})
+    ({'x': tensor([0, 1, 2, 3])}, {'x': tensor([1, 2])})
+    >>> folder.cleanup()
+    """
 
     def __init__(self, path, **_):
         self.path = os.fspath(path)
@@ -186,7 +242,19 @@ class FileSystemReader(StorageReader):
 
 
 class HuggingFaceStorageWriter(StorageWriter):
-    """Writes the tensors of a checkpoint to `model.safetensors` in a directory. They must be whole."""
+    """Writes the tensors of a checkpoint to `model.safetensors` in a directory. They must be whole.
+
+    `save` calls `prepare`, `write_part` and `finish`.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, storage_writer=dcp.HuggingFaceStorageWriter(folder.name))
+    >>> sorted(name for name in os.listdir(folder.name) if name.endswith("safetensors"))
+    ['model.safetensors']
+    >>> folder.cleanup()
+    """
 
     def __init__(self, path, fqn_to_index_mapping=None, **_):
         self.path = os.fspath(path)
@@ -219,7 +287,18 @@ class HuggingFaceStorageWriter(StorageWriter):
 
 
 class HuggingFaceStorageReader(StorageReader):
-    """Reads tensors from the `.safetensors` files of a directory."""
+    """Reads tensors from the `.safetensors` files of a directory.
+
+    >>> import cygrad
+    >>> import tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, storage_writer=dcp.HuggingFaceStorageWriter(folder.name))
+    >>> reader = dcp.HuggingFaceStorageReader(folder.name)
+    >>> reader.tensors(), reader.read(["x"]), list(reader.read_metadata().state_dict_metadata)
+    ({'x': tensor([1., 1.])}, {'x': tensor([1., 1.])}, ['x'])
+    >>> folder.cleanup()
+    """
 
     def __init__(self, path, **_):
         self.path = os.fspath(path)
@@ -246,7 +325,19 @@ class HuggingFaceStorageReader(StorageReader):
 
 
 def consolidate_safetensors_files(input_dir, output_dir=None, fqn_to_index_mapping=None, num_threads=1):
-    """Write the tensors in the `.safetensors` files of a directory to one file."""
+    """Write the tensors in the `.safetensors` files of a directory to one file.
+
+    >>> import cygrad
+    >>> import os, tempfile
+    >>> import cygrad.distributed.checkpoint as dcp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> parts, whole = os.path.join(folder.name, "parts"), os.path.join(folder.name, "whole")
+    >>> metadata = dcp.save({"x": cygrad.ones(2)}, storage_writer=dcp.HuggingFaceStorageWriter(parts))
+    >>> dcp.consolidate_safetensors_files(parts, whole)
+    >>> os.listdir(whole)
+    ['model.safetensors']
+    >>> folder.cleanup()
+    """
     tensors = HuggingFaceStorageReader(input_dir).tensors()
     writer = HuggingFaceStorageWriter(output_dir or input_dir)
     writer.prepare()

@@ -24,6 +24,13 @@ class StateDictOptions:
     `full_state_dict`: whole tensors in place of DTensors; with `cpu_offload`, which copies to the CPU, in rank 0 only,
     and the others get nothing. `ignore_frozen_params` leaves them out. `broadcast_from_rank0`: rank 0 has the whole
     state to load, and the others need none.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> frozen = model.bias.requires_grad_(False)
+    >>> list(get_model_state_dict(model, options=StateDictOptions(ignore_frozen_params=True)))
+    ['weight']
     """
 
     full_state_dict: bool = False
@@ -48,7 +55,17 @@ def _parameter_names(model):
 
 
 def get_model_state_dict(model, *, submodules=None, options=None):
-    """The state of a model, with the names that it has without wrappers such as `DistributedDataParallel` and FSDP."""
+    """The state of a model, with the names that it has without wrappers such as `DistributedDataParallel` and FSDP.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_model_state_dict
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> list(model.state_dict()), list(get_model_state_dict(model))
+    (['module.weight', 'module.bias'], ['weight', 'bias'])
+    >>> dist.destroy_process_group()
+    """
     options = options or StateDictOptions()
     state, names = model.state_dict(), _names(model)
     frozen = set()
@@ -78,7 +95,16 @@ def _from_rank0(state, options):
 
 
 def set_model_state_dict(model, model_state_dict, *, options=None):
-    """Load a state of `get_model_state_dict`."""
+    """Load a state of `get_model_state_dict`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
+    >>> model, other = cygrad.nn.Linear(2, 1), cygrad.nn.Linear(2, 1)
+    >>> set_model_state_dict(other, get_model_state_dict(model))
+    <All keys matched successfully>
+    >>> cygrad.equal(model.weight, other.weight)
+    True
+    """
     options = options or StateDictOptions()
     model_state_dict = _from_rank0(model_state_dict, options)
     back = {short: name for name, short in _names(model).items()}
@@ -123,6 +149,13 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     """The states of optimizers, keyed by the parameters' names; flat, with dotted names, if the options say so.
 
     An optimizer that has not made a step gets its state here, so that `load` has something to load into.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_optimizer_state_dict
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> get_optimizer_state_dict(model, optimizer)["param_groups"][0]["params"]
+    ['weight', 'bias']
     """
     options = options or StateDictOptions()
     names = _parameter_names(model)
@@ -150,7 +183,18 @@ def _flat(state):
 
 
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
-    """Load states of `get_optimizer_state_dict`."""
+    """Load states of `get_optimizer_state_dict`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> state = get_optimizer_state_dict(model, optimizer)
+    >>> state["param_groups"][0]["lr"] = 0.5
+    >>> set_optimizer_state_dict(model, optimizer, state)
+    >>> optimizer.param_groups[0]["lr"]
+    0.5
+    """
     optim_state_dict = _from_rank0(optim_state_dict, options or StateDictOptions())
     names = _parameter_names(model)
     flat = "state" not in optim_state_dict
@@ -185,7 +229,16 @@ def _group_of(state, name, is_flat):
 
 
 def get_state_dict(model, optimizers, *, submodules=None, options=None):
-    """The states of a model and of its optimizers."""
+    """The states of a model and of its optimizers.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_state_dict
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> of_model, of_optimizer = get_state_dict(model, optimizer)
+    >>> list(of_model), list(of_optimizer)
+    (['weight', 'bias'], ['state', 'param_groups'])
+    """
     return (
         get_model_state_dict(model, options=options),
         get_optimizer_state_dict(model, optimizers, options=options),
@@ -193,6 +246,15 @@ def get_state_dict(model, optimizers, *, submodules=None, options=None):
 
 
 def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
-    """Load the states of a model and of its optimizers."""
+    """Load the states of a model and of its optimizers.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> of_model, of_optimizer = get_state_dict(model, optimizer)
+    >>> set_state_dict(model, optimizer, model_state_dict=of_model, optim_state_dict=of_optimizer)
+    <All keys matched successfully>
+    """
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)

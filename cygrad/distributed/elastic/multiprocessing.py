@@ -18,7 +18,12 @@ __all__ = [
 
 
 class Std(IntFlag):
-    """Which of the standard streams are redirected or shown."""
+    """Which of the standard streams are redirected or shown.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import Std
+    >>> Std.OUT | Std.ERR == Std.ALL
+    True
+    """
 
     NONE = 0
     OUT = 1
@@ -28,7 +33,12 @@ class Std(IntFlag):
 
 @dataclass
 class LogsSpecs:
-    """Where the output of processes goes."""
+    """Where the output of processes goes.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsSpecs
+    >>> isinstance(DefaultLogsSpecs(), LogsSpecs)
+    True
+    """
 
     log_dir: str | None = None
     redirects: Std = Std.NONE
@@ -38,12 +48,24 @@ class LogsSpecs:
 
 @dataclass
 class DefaultLogsSpecs(LogsSpecs):
-    """The output of processes goes where that of this one goes."""
+    """The output of processes goes where that of this one goes.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    >>> from cygrad.distributed.launcher import LaunchConfig
+    >>> LaunchConfig(1, 1, 1, logs_specs=DefaultLogsSpecs()).nproc_per_node
+    1
+    """
 
 
 @dataclass
 class ProcessFailure:
-    """A process that failed: its rank, its id, how it ended and the file with its error."""
+    """A process that failed: its rank, its id, how it ended and the file with its error.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import ProcessFailure
+    >>> failure = ProcessFailure(local_rank=0, pid=1234, exitcode=1, error_file="error.json")
+    >>> failure.exitcode, failure.timestamp_isoformat()
+    (1, '...')
+    """
 
     local_rank: int
     pid: int
@@ -64,7 +86,15 @@ class ProcessFailure:
 
 
 class ChildFailedError(Exception):
-    """Processes that a launcher started have failed: {rank: `ProcessFailure`}."""
+    """Processes that a launcher started have failed: {rank: `ProcessFailure`}.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import ChildFailedError, ProcessFailure
+    >>> failure = ProcessFailure(local_rank=1, pid=1234, exitcode=1, error_file="error.json")
+    >>> error = ChildFailedError("train.py", {1: failure})
+    >>> rank, first = error.get_first_failure()
+    >>> rank, first is failure
+    (1, True)
+    """
 
     def __init__(self, name, failures):
         self.name, self.failures = name, failures
@@ -79,7 +109,21 @@ class ChildFailedError(Exception):
 
 
 class ErrorHandler:
-    """Writes an error to the file that the variable `TORCHELASTIC_ERROR_FILE` names."""
+    """Writes an error to the file that the variable `TORCHELASTIC_ERROR_FILE` names.
+
+    >>> import json, os, tempfile
+    >>> from cygrad.distributed.elastic.multiprocessing import ErrorHandler
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> os.environ["TORCHELASTIC_ERROR_FILE"] = os.path.join(folder.name, "error.json")
+    >>> handler = ErrorHandler()
+    >>> handler.initialize()
+    >>> handler.record_exception(ValueError("no data"))
+    >>> with open(os.environ["TORCHELASTIC_ERROR_FILE"]) as file:
+    ...     json.load(file)["message"]["message"]
+    'ValueError: no data'
+    >>> del os.environ["TORCHELASTIC_ERROR_FILE"]
+    >>> folder.cleanup()
+    """
 
     def initialize(self):
         """Prepare the process."""
@@ -97,12 +141,25 @@ class ErrorHandler:
 
 
 def get_error_handler():
-    """Return an `ErrorHandler`."""
+    """Return an `ErrorHandler`.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import ErrorHandler, get_error_handler
+    >>> isinstance(get_error_handler(), ErrorHandler)
+    True
+    """
     return ErrorHandler()
 
 
 def record(fn, error_handler=None):
-    """Decorate the main function of a program: an error that ends it is written for the launcher too."""
+    """Decorate the main function of a program: an error that ends it is written for the launcher too.
+
+    >>> from cygrad.distributed.elastic.multiprocessing import record
+    >>> @record
+    ... def main():
+    ...     return "trained"
+    >>> main()
+    'trained'
+    """
     handler = error_handler or get_error_handler()
 
     @wraps(fn)

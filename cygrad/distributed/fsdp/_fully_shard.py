@@ -23,6 +23,14 @@ class MixedPrecisionPolicy:
 
     None leaves them as they are; `reduce_dtype` is `param_dtype` by default. Parameters and their `.grad` stay in the
     parameters' own dtype. With `cast_forward_inputs` floating-point inputs are converted to `param_dtype`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    >>> policy = MixedPrecisionPolicy(param_dtype=cygrad.float16, output_dtype=cygrad.float32)
+    >>> model = fully_shard(cygrad.nn.Linear(2, 1), mp_policy=policy)
+    >>> model(cygrad.ones(3, 2)).dtype, model.weight.dtype
+    (torch.float32, torch.float32)
+    >>> cygrad.distributed.destroy_process_group()
     """
 
     param_dtype: cygrad.dtype | None = None
@@ -33,26 +41,54 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Parameters stay on their device."""
+    """Parameters stay on their device.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import OffloadPolicy, fully_shard
+    >>> model = fully_shard(cygrad.nn.Linear(2, 1), offload_policy=OffloadPolicy())
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters wait in the CPU's memory until they are used."""
+    """Parameters wait in the CPU's memory until they are used.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import CPUOffloadPolicy, fully_shard
+    >>> model = fully_shard(cygrad.nn.Linear(2, 1), offload_policy=CPUOffloadPolicy(pin_memory=False))
+    >>> model.weight.device
+    device(type='cpu')
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     pin_memory: bool = True
 
 
 @dataclass(frozen=True)
 class DataParallelMeshDims:
-    """The names of the dimensions of a mesh along which parameters are spread and copied."""
+    """The names of the dimensions of a mesh along which parameters are spread and copied.
+
+    >>> import cygrad
+    >>> cygrad.distributed.fsdp.DataParallelMeshDims(shard="shard", replicate="replicate")
+    DataParallelMeshDims(shard='shard', replicate='replicate')
+    """
 
     shard: str | None = None
     replicate: str | None = None
 
 
 class UnshardHandle:
-    """What `unshard(async_op=True)` returns."""
+    """What `unshard(async_op=True)` returns.
+
+    >>> import cygrad
+    >>> model = cygrad.distributed.fsdp.fully_shard(cygrad.nn.Linear(2, 1))
+    >>> handle = model.unshard(async_op=True)
+    >>> handle.wait()
+    >>> model.weight.shape
+    torch.Size([1, 2])
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, unit=None):
         self._unit = unit
@@ -64,7 +100,27 @@ class UnshardHandle:
 
 
 class FSDPModule:
-    """What `fully_shard` adds to a module's class: it controls when parameters are whole and gradients are reduced."""
+    """What `fully_shard` adds to a module's class: it controls when parameters are whole and gradients are reduced.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import FSDPModule, fully_shard
+    >>> model = fully_shard(cygrad.nn.Linear(2, 1))
+    >>> isinstance(model, FSDPModule)
+    True
+    >>> model.set_reshard_after_forward(False)
+    >>> model.set_reshard_after_backward(True)
+    >>> model.set_gradient_divide_factor(2.0)  # or set_reduce_scatter_divide_factor
+    >>> model.set_reduce_scatter_divide_factor(1.0)
+    >>> model.set_requires_gradient_sync(False)  # gradients of this batch are not reduced
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> model.set_requires_gradient_sync(True)  # those of both are
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> model.unshard()
+    >>> model.weight.shape
+    torch.Size([1, 2])
+    >>> model.reshard()
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     __slots__ = ()  # so that a module can be made one
     _fsdp_unit: Any
@@ -107,25 +163,31 @@ class FSDPModule:
         self._set(True, divisor=factor)
 
 
-def _no_effect(name, text):
+def _no_effect(name, text, argument):
     def method(self, *args, **kwargs):
         pass
 
     method.__name__, method.__qualname__ = name, f"FSDPModule.{name}"
-    method.__doc__ = f"{text}; has no effect here."
+    method.__doc__ = f"""{text}; has no effect here.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> model = dist.fsdp.fully_shard(cygrad.nn.Linear(2, 1))
+    >>> model.{name}({argument})
+    >>> dist.destroy_process_group()
+    """
     setattr(FSDPModule, name, method)
 
 
-for _name, _text in (
-    ("set_all_reduce_hook", "Set a function that sees reduced gradients"),
-    ("set_is_last_backward", "Say whether the next backward pass is the last before the step"),
-    ("set_modules_to_backward_prefetch", "Set which modules are fetched early in backward"),
-    ("set_modules_to_forward_prefetch", "Set which modules are fetched early in forward"),
-    ("set_post_optim_event", "Set the event that the next forward pass waits for"),
-    ("set_requires_all_reduce", "Say whether gradients are reduced between copies"),
-    ("set_unshard_in_backward", "Say whether parameters are made whole in backward"),
+for _name, _text, _argument in (
+    ("set_all_reduce_hook", "Set a function that sees reduced gradients", "lambda grad: None"),
+    ("set_is_last_backward", "Say whether the next backward pass is the last before the step", "True"),
+    ("set_modules_to_backward_prefetch", "Set which modules are fetched early in backward", "[]"),
+    ("set_modules_to_forward_prefetch", "Set which modules are fetched early in forward", "[]"),
+    ("set_post_optim_event", "Set the event that the next forward pass waits for", "cygrad.cpu.Event()"),
+    ("set_requires_all_reduce", "Say whether gradients are reduced between copies", "True"),
+    ("set_unshard_in_backward", "Say whether parameters are made whole in backward", "True"),
 ):
-    _no_effect(_name, _text)
+    _no_effect(_name, _text, _argument)
 
 
 def fully_shard(
@@ -206,7 +268,19 @@ def _wrap_method(module, name, unit):
 
 
 def register_fsdp_forward_method(module, method_name):
-    """Let a method of a module of `fully_shard` have whole parameters, as `forward` does; others stay as they are."""
+    """Let a method of a module of `fully_shard` have whole parameters, as `forward` does; others stay as they are.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import fully_shard, register_fsdp_forward_method
+    >>> class Model(cygrad.nn.Linear):
+    ...     def generate(self, x):
+    ...         return self(x).argmax(-1)
+    >>> model = fully_shard(Model(2, 3))
+    >>> register_fsdp_forward_method(model, "generate")
+    >>> model.generate(cygrad.ones(4, 2)).shape
+    torch.Size([4])
+    >>> cygrad.distributed.destroy_process_group()
+    """
     if not hasattr(module, method_name):
         raise ValueError(f"{type(module)} does not have a method {method_name}")
     if isinstance(module, FSDPModule):
@@ -214,4 +288,10 @@ def register_fsdp_forward_method(module, method_name):
 
 
 def share_comm_ctx(modules):
-    """Let modules share their streams for collectives, of which one process needs none."""
+    """Let modules share their streams for collectives, of which one process needs none.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import fully_shard, share_comm_ctx
+    >>> share_comm_ctx([fully_shard(cygrad.nn.Linear(2, 2)), fully_shard(cygrad.nn.Linear(2, 1))])
+    >>> cygrad.distributed.destroy_process_group()
+    """

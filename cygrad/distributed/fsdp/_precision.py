@@ -10,7 +10,13 @@ __all__ = ["cast_floating", "parameters_in_dtype"]
 
 
 def cast_floating(value, dtype):
-    """A value, however nested, with its floating-point tensors in a dtype; None leaves them as they are."""
+    """A value, however nested, with its floating-point tensors in a dtype; None leaves them as they are.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.utils import cast_floating
+    >>> cast_floating({"x": cygrad.ones(2), "n": 3}, cygrad.float16)
+    {'x': tensor([1., 1.], dtype=torch.float16), 'n': 3}
+    """
     if dtype is None:
         return value
     if isinstance(value, Tensor):

@@ -25,7 +25,17 @@ FSDP_PREFIX = FSDP_WRAPPED_MODULE + "."
 
 
 class FlatParameter(Parameter):
-    """The class of PyTorch's flat parameters. Here parameters stay as they are, so that none is made."""
+    """The class of PyTorch's flat parameters. Here parameters stay as they are, so that none is made.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp import FlatParameter, FullyShardedDataParallel
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = FullyShardedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> any(isinstance(parameter, FlatParameter) for parameter in model.parameters())
+    False
+    >>> dist.destroy_process_group()
+    """
 
 
 def clean_tensor_name(tensor_name):
@@ -46,11 +56,21 @@ class FullyShardedDataParallel(Module):
     wrapped module, and whole tensors unless `state_dict_type` says otherwise.
 
     >>> import cygrad, cygrad.distributed as dist
-    >>> from cygrad.distributed.fsdp import FullyShardedDataParallel
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    >>> model = FullyShardedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP, OptimStateKeyType, StateDictType
+    >>> model = FSDP(cygrad.nn.Linear(2, 1))
     >>> model(cygrad.ones(3, 2)).shape, list(model.state_dict())
     (torch.Size([3, 1]), ['weight', 'bias'])
+    >>> len(FSDP.fsdp_modules(model)), model.check_is_root()
+    (1, True)
+    >>> with model.no_sync():  # gradients of this batch are not reduced
+    ...     model(cygrad.ones(3, 2)).sum().backward()
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> model.clip_grad_norm_(1.0) > 1
+    tensor(True)
+    >>> with FSDP.summon_full_params(model):
+    ...     [name for name, _ in model.named_parameters()], list(model.named_buffers())
+    (['weight', 'bias'], [])
     >>> dist.destroy_process_group()
     """
 
@@ -142,7 +162,16 @@ class FullyShardedDataParallel(Module):
         return self._fsdp_wrapped_module.__getitem__(key)
 
     def forward(self, *args, **kwargs):
-        """Call the wrapped module, in the dtypes of `mixed_precision`."""
+        """Call the wrapped module, in the dtypes of `mixed_precision`.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> FSDP(cygrad.nn.Linear(2, 1))(cygrad.ones(3, 2)).shape
+        torch.Size([3, 1])
+        >>> dist.destroy_process_group()
+        """
         precision = self.mixed_precision
         if precision.cast_forward_inputs or precision.cast_root_forward_inputs:
             args = _precision.cast_floating(args, precision.param_dtype)
@@ -236,7 +265,17 @@ class FullyShardedDataParallel(Module):
                 unit.let_go(writeback)
 
     def apply(self, fn):
-        """Call `fn` with each module within, and with this one."""
+        """Call `fn` with each module within, and with this one.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1)).apply(lambda module: print(type(module).__name__))
+        Linear
+        FullyShardedDataParallel
+        >>> dist.destroy_process_group()
+        """
         return super().apply(fn)
 
     def clip_grad_norm_(self, max_norm, norm_type=2.0):
@@ -256,7 +295,16 @@ class FullyShardedDataParallel(Module):
                 unit.reduces = True
 
     def register_comm_hook(self, state, hook):
-        """Take a hook that reduces gradients; in one process it is not called. Raises RuntimeError in several."""
+        """Take a hook that reduces gradients; in one process it is not called. Raises RuntimeError in several.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, lambda state, grad: None)
+        >>> dist.destroy_process_group()
+        """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         if self.process_group.size() > 1:
@@ -269,7 +317,18 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def set_state_dict_type(module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
-        """Set what `state_dict()` of the FSDP modules in `module` returns; returns what it was."""
+        """Set what `state_dict()` of the FSDP modules in `module` returns; returns what it was.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP, StateDictType
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> before = FSDP.set_state_dict_type(model, StateDictType.SHARDED_STATE_DICT)
+        >>> before.state_dict_type.name
+        'FULL_STATE_DICT'
+        >>> dist.destroy_process_group()
+        """
         before = FullyShardedDataParallel.get_state_dict_type(module)
         configs = {
             StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
@@ -286,7 +345,16 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def get_state_dict_type(module):
-        """What `state_dict()` of the FSDP modules in `module` returns, with its options."""
+        """What `state_dict()` of the FSDP modules in `module` returns, with its options.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> FSDP.get_state_dict_type(FSDP(cygrad.nn.Linear(2, 1))).state_dict_type.name
+        'FULL_STATE_DICT'
+        >>> dist.destroy_process_group()
+        """
         for each in FullyShardedDataParallel.fsdp_modules(module):
             return each._settings
         return StateDictSettings(StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig())
@@ -294,7 +362,18 @@ class FullyShardedDataParallel(Module):
     @staticmethod
     @contextmanager
     def state_dict_type(module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
-        """Within this context `state_dict()` returns what `set_state_dict_type` says."""
+        """Within this context `state_dict()` returns what `set_state_dict_type` says.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP, StateDictType
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        ...     FSDP.get_state_dict_type(model).state_dict_type.name
+        'SHARDED_STATE_DICT'
+        >>> dist.destroy_process_group()
+        """
         before = FullyShardedDataParallel.set_state_dict_type(
             module, state_dict_type, state_dict_config, optim_state_dict_config
         )
@@ -307,7 +386,18 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def optim_state_dict(model, optim, optim_state_dict=None, group=None):
-        """The state of an optimizer of `model`, keyed by the parameters' names: whole, or as `state_dict_type` says."""
+        """The state of an optimizer of `model`, keyed by the parameters' names: whole, or as `state_dict_type` says.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+        >>> FSDP.full_optim_state_dict(model, optimizer)["param_groups"][0]["params"]
+        ['weight', 'bias']
+        >>> dist.destroy_process_group()
+        """
         state = optim.state_dict() if optim_state_dict is None else optim_state_dict
         kind = FullyShardedDataParallel.get_state_dict_type(model).state_dict_type
         convert = whole_values if kind is StateDictType.FULL_STATE_DICT else spread_values
@@ -321,7 +411,18 @@ class FullyShardedDataParallel(Module):
     def optim_state_dict_to_load(
         model, optim, optim_state_dict, is_named_optimizer=False, load_directly=False, group=None
     ):
-        """A state keyed by the parameters' names as `optim.load_state_dict` takes it."""
+        """A state keyed by the parameters' names as `optim.load_state_dict` takes it.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+        >>> state = FSDP.full_optim_state_dict(model, optimizer)
+        >>> optimizer.load_state_dict(FSDP.optim_state_dict_to_load(model, optimizer, state))
+        >>> dist.destroy_process_group()
+        """
         state = FullyShardedDataParallel.rekey_optim_state_dict(
             optim_state_dict, OptimStateKeyType.PARAM_ID, model, optim=optim
         )
@@ -332,7 +433,20 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def rekey_optim_state_dict(optim_state_dict, optim_state_key_type, model, optim_input=None, optim=None):
-        """A state keyed by the parameters' names or by their numbers."""
+        """A state keyed by the parameters' names or by their numbers.
+
+        >>> import cygrad
+        >>> from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP, OptimStateKeyType
+        >>> import cygrad.distributed as dist
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = FSDP(cygrad.nn.Linear(2, 1))
+        >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+        >>> state = FSDP.full_optim_state_dict(model, optimizer)
+        >>> by_number = FSDP.rekey_optim_state_dict(state, OptimStateKeyType.PARAM_ID, model, optim=optimizer)
+        >>> by_number["param_groups"][0]["params"]
+        [0, 1]
+        >>> dist.destroy_process_group()
+        """
         parameters = _parameters_in_order(model, optim)
         names = {parameter: clean_tensor_name(name) for name, parameter in model.named_parameters()}
         by_number = dict(enumerate(names[parameter] for parameter in parameters))

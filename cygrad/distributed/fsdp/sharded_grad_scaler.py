@@ -9,7 +9,23 @@ __all__ = ["ShardedGradScaler"]
 
 
 class ShardedGradScaler(GradScaler):
-    """`amp.GradScaler` for parameters spread over processes: a step is left out by all if one has an overflow."""
+    """`amp.GradScaler` for parameters spread over processes: a step is left out by all if one has an overflow.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> scaler = ShardedGradScaler(device="cpu", init_scale=1024.0)
+    >>> scaler.scale(model(cygrad.ones(3, 2)).sum()).backward()
+    >>> scaler.unscale_(optimizer)
+    >>> model.weight.grad
+    tensor([[3., 3.]])
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(
         self,

@@ -17,7 +17,18 @@ __all__ = [
 
 
 def broadcast(tensor, src, group=None):
-    """Send the tensor of process `src` to all; returns what has arrived. Its gradient is the sum over all."""
+    """Send the tensor of process `src` to all; returns what has arrived. Its gradient is the sum over all.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = cygrad.distributed.nn.broadcast(x, src=0)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _Broadcast.apply(src, _get_group(group), tensor)
 
 
@@ -37,40 +48,112 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
 
 
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
-    """Reduce over all processes; process `dst` returns the result, and its gradient goes to all."""
+    """Reduce over all processes; process `dst` returns the result, and its gradient goes to all.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.distributed.nn.reduce(x, dst=0).sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _Reduce.apply(dst, op, _get_group(group), tensor)
 
 
 def gather(tensor, dst=0, group=None):
-    """Return a tuple of the tensors of all processes, in process `dst`; of zeros in the others."""
+    """Return a tuple of the tensors of all processes, in process `dst`; of zeros in the others.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> (y,) = cygrad.distributed.nn.gather(x, dst=0)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _Gather.apply(dst, _get_group(group), tensor)
 
 
 def all_gather(tensor, group=None):
-    """Return a tuple of the tensors of all processes. A gradient is the sum of those that all have for it."""
+    """Return a tuple of the tensors of all processes. A gradient is the sum of those that all have for it.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.cat(cygrad.distributed.nn.all_gather(x)).sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     collectives._check_tensor(tensor, "tensor")
     return _AllGather.apply(_get_group(group), tensor)
 
 
 def scatter(tensors, src=0, group=None):
-    """Return this process's tensor of the list of process `src`; the others give a list of the same shapes."""
+    """Return this process's tensor of the list of process `src`; the others give a list of the same shapes.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> parts = [cygrad.ones(2, requires_grad=True) for _ in range(dist.get_world_size())]
+    >>> cygrad.distributed.nn.scatter(parts, src=0).sum().backward()
+    >>> parts[0].grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     group = _get_group(group)
     group._check_length("scatter", "input", tensors)
     return _Scatter.apply(src, group, *tensors)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
-    """Reduce lists over all processes; returns the result for this process, with the shape of `output`."""
+    """Reduce lists over all processes; returns the result for this process, with the shape of `output`.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> parts = [cygrad.ones(2, requires_grad=True) for _ in range(dist.get_world_size())]
+    >>> cygrad.distributed.nn.reduce_scatter(cygrad.empty(2), parts).sum().backward()
+    >>> parts[0].grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _ReduceScatter.apply(op, _get_group(group), output, *input_list)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
-    """Send the i-th tensor of each process to process i; returns a tuple of what has arrived."""
+    """Send the i-th tensor of each process to process i; returns a tuple of what has arrived.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> parts = [cygrad.ones(2, requires_grad=True) for _ in range(dist.get_world_size())]
+    >>> (found,) = cygrad.distributed.nn.all_to_all([cygrad.empty(2)], parts)
+    >>> found.sum().backward()
+    >>> parts[0].grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _AllToAll.apply(_get_group(group), list(output_tensor_list), *input_tensor_list)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
-    """Send the i-th part of the tensor of each process to process i; returns what has arrived, shaped as `output`."""
+    """Send the i-th part of the tensor of each process to process i; returns what has arrived, shaped as `output`.
+
+    >>> import cygrad.distributed.nn
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.distributed.nn.all_to_all_single(cygrad.empty(2), x).sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     return _AllToAllSingle.apply(_get_group(group), output, output_split_sizes, input_split_sizes, input)
 
 

@@ -7,7 +7,25 @@ __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer"]
 
 
 class PostLocalSGDOptimizer(Optimizer):
-    """Steps as `optim`, and lets `averager` average the parameters of all processes now and then."""
+    """Steps as `optim`, and lets `averager` average the parameters of all processes now and then.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    >>> from cygrad.distributed.optim import PostLocalSGDOptimizer
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = PostLocalSGDOptimizer(cygrad.optim.SGD([model.weight], lr=0.1), PeriodicModelAverager(period=4))
+    >>> optimizer.add_param_group({"params": [model.bias]})
+    >>> optimizer.zero_grad()
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> optimizer.step()
+    >>> state = optimizer.state_dict()
+    >>> optimizer.load_state_dict(state)
+    >>> state["step"]
+    1
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(self, optim, averager):
         self.optim, self.averager = optim, averager
@@ -46,7 +64,15 @@ class PostLocalSGDOptimizer(Optimizer):
 
 
 class DistributedOptimizer:
-    """Steps parameters that are in other processes, through `distributed.rpc`. Raises RuntimeError: there is one."""
+    """Steps parameters that are in other processes, through `distributed.rpc`. Raises RuntimeError: there is one.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.optim import DistributedOptimizer
+    >>> DistributedOptimizer(cygrad.optim.SGD, [], lr=0.1)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: DistributedOptimizer, which steps remote parameters: this works in one process for now...
+    """
 
     def __init__(self, optimizer_class, params_rref, *args, **kwargs):
         raise one_process("DistributedOptimizer, which steps remote parameters")

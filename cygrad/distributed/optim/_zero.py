@@ -20,14 +20,22 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     has `state_dict()` as the optimizer alone would.
 
     >>> import cygrad, cygrad.distributed as dist
-    >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
     >>> w = cygrad.nn.Parameter(cygrad.ones(1))
     >>> optimizer = ZeroRedundancyOptimizer([w], cygrad.optim.SGD, lr=0.5)
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> w.item()
     0.0
+    >>> optimizer.add_param_group({"params": [cygrad.nn.Parameter(cygrad.ones(2))], "lr": 0.1})
+    >>> optimizer.consolidate_state_dict(to=0)
+    >>> state = optimizer.state_dict()  # in process 0
+    >>> optimizer.load_state_dict(state)
+    >>> [group["lr"] for group in optimizer.param_groups]
+    [0.5, 0.1]
+    >>> isinstance(optimizer.join_hook(), cygrad.distributed.algorithms.JoinHook)
+    True
     >>> dist.destroy_process_group()
     """
 

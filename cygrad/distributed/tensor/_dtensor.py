@@ -44,6 +44,18 @@ class DTensor(Tensor):
     as whole. In larger meshes a DTensor is for keeping: it can be copied, converted, gathered (`full_tensor`) and saved
     (`distributed.checkpoint`), and everything else raises RuntimeError; compute with `to_local()`. `shape` is that of
     the part of this process.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
+    >>> mesh = init_device_mesh("cpu", (1,))
+    >>> x = DTensor.from_local(cygrad.ones(2, 3), mesh, [Shard(0)])
+    >>> x.shape, x.placements
+    (torch.Size([2, 3]), (Shard(dim=0),))
+    >>> x.to_local().shape, x.full_tensor().shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    >>> x.redistribute(placements=[Replicate()]).placements
+    (Replicate(),)
+    >>> cygrad.distributed.destroy_process_group()
     """
 
     _spec: DTensorSpec
@@ -177,6 +189,13 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
     """Spread a module's parameters over a mesh: as `partition_fn(name, module, mesh)` does, or whole in each process.
 
     `input_fn` and `output_fn` see the inputs and outputs of each call. In one process parameters stay ordinary.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import distribute_module, init_device_mesh
+    >>> model = distribute_module(cygrad.nn.Linear(2, 1), init_device_mesh("cpu", (1,)))
+    >>> type(model.weight).__name__
+    'Parameter'
+    >>> cygrad.distributed.destroy_process_group()
     """
     mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
     if mesh.size() > 1:
@@ -215,7 +234,15 @@ def _factory(name, text):
         return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)
 
     factory.__name__ = factory.__qualname__ = name
-    factory.__doc__ = f"A DTensor of {text}."
+    factory.__doc__ = f"""A DTensor of {text}.
+
+    >>> import cygrad, cygrad.distributed.tensor as dt
+    >>> mesh = dt.init_device_mesh("cpu", (1,))
+    >>> x = dt.{name}(4, 3, device_mesh=mesh, placements=[dt.Shard(0)])
+    >>> x.shape, x.placements, x.to_local().dtype
+    (torch.Size([4, 3]), (Shard(dim=0),), torch.float32)
+    >>> cygrad.distributed.destroy_process_group()
+    """
     return factory
 
 
@@ -229,6 +256,14 @@ randn = _factory("randn", "normally distributed random numbers")
 def full(
     size, fill_value, *, dtype=None, layout=cygrad.strided, requires_grad=False, device_mesh=None, placements=None
 ):
-    """A DTensor of equal elements."""
+    """A DTensor of equal elements.
+
+    >>> import cygrad
+    >>> from cygrad.distributed import tensor
+    >>> mesh = tensor.init_device_mesh("cpu", (1,))
+    >>> tensor.full((2,), 7.0, device_mesh=mesh, placements=[tensor.Shard(0)]).to_local()
+    tensor([7., 7.])
+    >>> cygrad.distributed.destroy_process_group()
+    """
     made = cygrad.full(size, fill_value, dtype=dtype, layout=layout)
     return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)

@@ -13,7 +13,12 @@ __all__ = [
 
 
 class ParallelStyle(ABC):
-    """How one module is spread."""
+    """How one module is spread.
+
+    >>> from cygrad.distributed.tensor.parallel import ColwiseParallel, ParallelStyle
+    >>> isinstance(ColwiseParallel(), ParallelStyle)
+    True
+    """
 
     src_data_rank: int | None = 0
 
@@ -33,28 +38,63 @@ class _Whole(ParallelStyle):
 
 
 class ColwiseParallel(_Whole):
-    """Each process has some of the outputs of a linear layer, or some columns of an embedding."""
+    """Each process has some of the outputs of a linear layer, or some columns of an embedding.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+    >>> layer = parallelize_module(cygrad.nn.Linear(2, 4), init_device_mesh("cpu", (1,)), ColwiseParallel())
+    >>> layer(cygrad.ones(3, 2)).shape
+    torch.Size([3, 4])
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
         super().__init__(input_layouts=input_layouts, output_layouts=output_layouts, use_local_output=use_local_output)
 
 
 class RowwiseParallel(_Whole):
-    """Each process has the weights for some of the inputs of a linear layer, or some rows of an embedding."""
+    """Each process has the weights for some of the inputs of a linear layer, or some rows of an embedding.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+    >>> layer = parallelize_module(cygrad.nn.Linear(4, 2), init_device_mesh("cpu", (1,)), RowwiseParallel())
+    >>> layer(cygrad.ones(3, 4)).shape
+    torch.Size([3, 2])
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
         super().__init__(input_layouts=input_layouts, output_layouts=output_layouts, use_local_output=use_local_output)
 
 
 class SequenceParallel(_Whole):
-    """Each process has some places of the sequence, e.g. in layer normalization."""
+    """Each process has some places of the sequence, e.g. in layer normalization.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import SequenceParallel, parallelize_module
+    >>> norm = parallelize_module(cygrad.nn.LayerNorm(4), init_device_mesh("cpu", (1,)), SequenceParallel())
+    >>> norm(cygrad.ones(1, 3, 4)).shape
+    torch.Size([1, 3, 4])
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, *, sequence_dim=1, use_local_output=False):
         super().__init__(sequence_dim=sequence_dim, use_local_output=use_local_output)
 
 
 class PrepareModuleInput(_Whole):
-    """Spreads a module's inputs as it wants them."""
+    """Spreads a module's inputs as it wants them.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import Replicate, Shard, init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import PrepareModuleInput, parallelize_module
+    >>> style = PrepareModuleInput(input_layouts=(Shard(0),), desired_input_layouts=(Replicate(),))
+    >>> layer = parallelize_module(cygrad.nn.Linear(2, 1), init_device_mesh("cpu", (1,)), style)
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(
         self,
@@ -69,21 +109,48 @@ class PrepareModuleInput(_Whole):
 
 
 class PrepareModuleOutput(_Whole):
-    """Spreads a module's outputs as the next one wants them."""
+    """Spreads a module's outputs as the next one wants them.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import Replicate, Shard, init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import PrepareModuleOutput, parallelize_module
+    >>> style = PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Shard(0))
+    >>> layer = parallelize_module(cygrad.nn.Linear(2, 1), init_device_mesh("cpu", (1,)), style)
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, *, output_layouts, desired_output_layouts, use_local_output=True):
         super().__init__(output_layouts=output_layouts, desired_output_layouts=desired_output_layouts)
 
 
 class PrepareModuleInputOutput(_Whole):
-    """Spreads a module's inputs as it wants them, and its outputs as the next one does."""
+    """Spreads a module's inputs as it wants them, and its outputs as the next one does.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import Replicate, Shard, init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import PrepareModuleInputOutput, parallelize_module
+    >>> style = PrepareModuleInputOutput(input_layouts=(Shard(0),), output_layouts=Replicate())
+    >>> layer = parallelize_module(cygrad.nn.Linear(2, 1), init_device_mesh("cpu", (1,)), style)
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     def __init__(self, **layouts):
         super().__init__(**layouts)
 
 
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
-    """Spread modules by a plan: a style for `module`, or {name of a module within it, with wildcards: style}."""
+    """Spread modules by a plan: a style for `module`, or {name of a module within it, with wildcards: style}.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import init_device_mesh
+    >>> from cygrad.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(2, 4), cygrad.nn.ReLU(), cygrad.nn.Linear(4, 1))
+    >>> plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    >>> model = parallelize_module(model, init_device_mesh("cpu", (1,)), plan)
+    >>> model(cygrad.ones(3, 2)).shape
+    torch.Size([3, 1])
+    >>> cygrad.distributed.destroy_process_group()
+    """
     mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
     if mesh.size() > 1:
         raise RuntimeError(
@@ -104,5 +171,13 @@ def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_d
 
 @contextmanager
 def loss_parallel():
-    """Within this context, cross entropy is computed where each process has some of the classes."""
+    """Within this context, cross entropy is computed where each process has some of the classes.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor.parallel import loss_parallel
+    >>> with loss_parallel():
+    ...     loss = cygrad.nn.functional.cross_entropy(cygrad.zeros(1, 4), cygrad.tensor([2]))
+    >>> loss
+    tensor(1.3863)
+    """
     yield

@@ -7,7 +7,14 @@ __all__ = ["DTensorSpec", "Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """The base of placements."""
+    """The base of placements.
+
+    >>> from cygrad.distributed.tensor import Partial, Placement, Replicate, Shard
+    >>> isinstance(Shard(0), Placement)
+    True
+    >>> Shard(0).is_shard(), Shard(0).is_shard(1), Replicate().is_replicate(), Partial().is_partial("sum")
+    (True, False, True, True)
+    """
 
     def is_shard(self, dim=None):
         """Whether each process has a part, along `dim` if that is given."""
@@ -24,7 +31,12 @@ class Placement:
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Each process has a part along dimension `dim`."""
+    """Each process has a part along dimension `dim`.
+
+    >>> from cygrad.distributed.tensor import Shard
+    >>> Shard(0), Shard(1).dim, Shard(0) == Shard(0)
+    (Shard(dim=0), 1, True)
+    """
 
     dim: int
 
@@ -38,12 +50,22 @@ class _StridedShard(Shard):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Each process has the whole tensor."""
+    """Each process has the whole tensor.
+
+    >>> from cygrad.distributed.tensor import Replicate
+    >>> Replicate().is_replicate()
+    True
+    """
 
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """Each process has a tensor; reduced over all of them by `reduce_op`, they are the whole."""
+    """Each process has a tensor; reduced over all of them by `reduce_op`, they are the whole.
+
+    >>> from cygrad.distributed.tensor import Partial
+    >>> Partial("avg").reduce_op
+    'avg'
+    """
 
     reduce_op: str = "sum"
 
@@ -53,7 +75,16 @@ class Partial(Placement):
 
 @dataclass(frozen=True)
 class DTensorSpec:
-    """A mesh, a placement for each of its dimensions, and the shape of the whole (None: that of the local part)."""
+    """A mesh, a placement for each of its dimensions, and the shape of the whole (None: that of the local part).
+
+    >>> import cygrad
+    >>> from cygrad.distributed.tensor import Shard, init_device_mesh
+    >>> from cygrad.distributed.tensor.placement_types import DTensorSpec
+    >>> spec = DTensorSpec(init_device_mesh("cpu", (1,)), (Shard(1),))
+    >>> print(spec.sharded_dim())  # one process has it all
+    None
+    >>> cygrad.distributed.destroy_process_group()
+    """
 
     mesh: Any
     placements: tuple[Placement, ...]

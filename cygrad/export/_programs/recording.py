@@ -45,7 +45,19 @@ _open: list["Recorder"] = []
 
 
 class TracerWarning(Warning):
-    """A warning about a program that a trace does not capture whole, such as a branch on the value of a tensor."""
+    """A warning about a program that a trace does not capture whole, such as a branch on the value of a tensor.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> def f(x):
+    ...     return x * 2 if x.sum() > 0 else x  # a trace has one of the two
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     traced = cygrad.jit.trace(f, cygrad.ones(2))
+    >>> any(issubclass(each.category, cygrad.jit.TracerWarning) for each in caught)
+    True
+    >>> cygrad.jit.TracerWarning.ignore_lib_warnings()
+    """
 
     __module__ = "cygrad.jit"
 

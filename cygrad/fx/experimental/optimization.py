@@ -52,7 +52,14 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
 
 
 def remove_dropout(model: nn.Module) -> nn.Module:
-    """Return a traced form of a module without its dropout layers."""
+    """Return a traced form of a module without its dropout layers.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.optimization import remove_dropout
+    >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(2, 2), cygrad.nn.Dropout(), cygrad.nn.ReLU())
+    >>> [node.target for node in remove_dropout(model).graph.nodes if node.op == "call_module"]
+    ['0', '2']
+    """
     traced = symbolic_trace(model)
     for node in traced.graph.find_nodes(op="call_module"):
         if isinstance(traced.get_submodule(str(node.target)), nn.Dropout):

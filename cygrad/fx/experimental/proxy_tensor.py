@@ -38,6 +38,16 @@ class PythonKeyTracer(TracerBase):
     """Holds the graph of a trace, and knows which node stands for which tensor.
 
     A tensor is known by its memory: `detach`, and the copy of a saved result, are the same value.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import PythonKeyTracer
+    >>> tracer, x = PythonKeyTracer(), cygrad.ones(2)
+    >>> tracer.graph = cygrad.fx.Graph()
+    >>> tracer.track(x, tracer.graph.placeholder("x"))
+    >>> y = x.view(2)
+    >>> tracer.share(x, y)
+    >>> tracer.is_tracked(y), tracer.create_arg(y)
+    (True, x)
     """
 
     def __init__(self, root: Any = None) -> None:
@@ -99,7 +109,19 @@ def _members(root: Any) -> Iterator[tuple[str, Any]]:
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
-    """In the block, ops are added to the graph of a tracer."""
+    """In the block, ops are added to the graph of a tracer.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer
+    >>> tracer = PythonKeyTracer()
+    >>> tracer.graph = cygrad.fx.Graph()
+    >>> with ProxyTorchDispatchMode(tracer):
+    ...     y = cygrad.ones(2) + 1
+    >>> [node.op for node in tracer.graph.nodes]
+    ['call_function', 'call_function']
+    >>> ProxyTorchDispatchMode.is_infra_mode()
+    True
+    """
 
     def __init__(
         self,
@@ -169,31 +191,72 @@ def _describe(node: Node, tensor: cygrad.Tensor) -> None:
 
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
-    """Return the innermost running trace of `make_fx`, or None."""
+    """Return the innermost running trace of `make_fx`, or None.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+    >>> print(get_proxy_mode())
+    None
+    >>> seen = []
+    >>> traced = make_fx(lambda x: seen.append(get_proxy_mode() is not None) or x * 2)(cygrad.ones(2))
+    >>> seen
+    [True]
+    """
     found = (mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, ProxyTorchDispatchMode))
     return next(found, None)
 
 
 @contextmanager
 def disable_proxy_modes_tracing(enable_current: bool = False) -> Iterator[None]:
-    """In the block, ops are not added to the graph of a running trace."""
+    """In the block, ops are not added to the graph of a running trace.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+    >>> def f(x):
+    ...     with disable_proxy_modes_tracing():
+    ...         scale = cygrad.ones(2).sum()  # a constant of the graph
+    ...     return x * scale
+    >>> traced = make_fx(f)(cygrad.ones(2))
+    >>> len([node for node in traced.graph.nodes if node.op == "call_function"])
+    1
+    """
     with cygrad.utils._python_dispatch._disable_current_modes():
         yield
 
 
 @contextmanager
 def maybe_disable_fake_tensor_mode() -> Iterator[None]:
-    """In PyTorch, a block without fake tensors; here they are tensors of the device "meta", and nothing changes."""
+    """In PyTorch, a block without fake tensors; here they are tensors of the device "meta", and nothing changes.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import maybe_disable_fake_tensor_mode
+    >>> with maybe_disable_fake_tensor_mode():
+    ...     cygrad.ones(2) + 1
+    tensor([2., 2.])
+    """
     yield
 
 
 def is_sym_node(node: Any) -> bool:
-    """Whether a value is a symbolic number of a trace: False, since shapes are numbers here."""
+    """Whether a value is a symbolic number of a trace: False, since shapes are numbers here.
+
+    >>> from cygrad.fx.experimental.proxy_tensor import is_sym_node
+    >>> is_sym_node(3)
+    False
+    """
     return False
 
 
 def dispatch_trace(root: Any, tracer: PythonKeyTracer, mode: ProxyTorchDispatchMode, args: Any) -> GraphModule:
-    """Run `root(*args)` in a mode, and return the graph that its tracer then holds, as a module."""
+    """Run `root(*args)` in a mode, and return the graph that its tracer then holds, as a module.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, dispatch_trace
+    >>> tracer = PythonKeyTracer()
+    >>> module = dispatch_trace(lambda x: x * 2, tracer, ProxyTorchDispatchMode(tracer), (cygrad.ones(2),))
+    >>> module(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     leaves, spec = pytree.tree_flatten(args)
     names = _names_of_inputs(root, args)
     placed = []
@@ -335,7 +398,14 @@ def _without_memory(value: Any) -> Any:
 def get_isolated_graphmodule(
     func: Callable[..., Any], args: Any, kwargs: Any, tracing_mode: str = "real", decomposition_table: Any = None
 ) -> GraphModule:
-    """Return the graph of `func(*args, **kwargs)`, whose ops a running trace does not see."""
+    """Return the graph of `func(*args, **kwargs)`, whose ops a running trace does not see.
+
+    >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import get_isolated_graphmodule
+    >>> module = get_isolated_graphmodule(lambda x: x * 2, (cygrad.ones(2),), {})
+    >>> module(cygrad.ones(2))
+    tensor([2., 2.])
+    """
     leaves, spec = pytree.tree_flatten((args, kwargs))
 
     def flat(*values: Any) -> Any:

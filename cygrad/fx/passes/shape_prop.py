@@ -10,7 +10,16 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What `ShapeProp` notes of a tensor."""
+    """What `ShapeProp` notes of a tensor.
+
+    >>> import cygrad
+    >>> from cygrad.fx.passes.shape_prop import ShapeProp
+    >>> traced = cygrad.fx.symbolic_trace(lambda x: x.sum(0))
+    >>> result = ShapeProp(traced).propagate(cygrad.ones(2, 3))
+    >>> metadata = traced.graph.output_node().meta["tensor_meta"]
+    >>> metadata.shape, metadata.dtype, metadata.stride
+    (torch.Size([3]), torch.float32, (1,))
+    """
 
     shape: Any
     dtype: Any
@@ -45,7 +54,20 @@ class ShapeProp(Interpreter):
         self.fake_mode = fake_mode
 
     def run_node(self, n: Node) -> Any:
-        """Return the value of a node, and note what it is."""
+        """Return the value of a node, and note what it is.
+
+        >>> import cygrad
+        >>> from cygrad.fx.passes.shape_prop import ShapeProp
+        >>> class Shows(ShapeProp):
+        ...     def run_node(self, n):
+        ...         result = super().run_node(n)
+        ...         print(n.name, tuple(n.meta["tensor_meta"].shape))
+        ...         return result
+        >>> result = Shows(cygrad.fx.symbolic_trace(lambda x: x.sum(0))).propagate(cygrad.ones(2, 3))
+        x (2, 3)
+        sum_1 (3,)
+        output (3,)
+        """
         result = super().run_node(n)
         found = False
 

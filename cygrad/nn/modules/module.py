@@ -159,7 +159,14 @@ class Module(Hooked, Stateful, Members):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad` of every parameter; False freezes the module."""
+        """Set `requires_grad` of every parameter; False freezes the module.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(2, 2), cygrad.nn.Linear(2, 1))
+        >>> frozen = model[0].requires_grad_(False)
+        >>> [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+        ['1.weight', '1.bias']
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -282,39 +289,91 @@ class Module(Hooked, Stateful, Members):
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to `device` without copying: parameters and buffers are uninitialized there."""
+        """Move to `device` without copying: parameters and buffers are uninitialized there.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(2, 1, device="meta")
+        >>> model = model.to_empty(device="cpu")
+        >>> cygrad.nn.init.ones_(model.weight)
+        Parameter containing:
+        tensor([[1., 1.]], requires_grad=True)
+        """
         return self._apply(lambda t: cygrad.empty_like(t, device=device), recurse=recurse)
 
     def cpu(self) -> Self:
-        """Move to the CPU, in place."""
+        """Move to the CPU, in place.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(2, 1)
+        >>> model.cpu() is model, model.weight.device
+        (True, device(type='cpu'))
+        """
         return self._apply(lambda t: t.to("cpu"))
 
     def cuda(self, device: Any = None) -> Self:
-        """Move to the GPU, in place."""
+        """Move to the GPU, in place.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(2, 1)
+        >>> if cygrad.cuda.is_available():
+        ...     model = model.cuda()
+        """
         return self._apply(lambda t: t.to("cuda" if device is None else device))
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, including integer ones, to a dtype, in place."""
+        """Convert all parameters and buffers, including integer ones, to a dtype, in place.
+
+        >>> import cygrad
+        >>> cygrad.nn.BatchNorm1d(2).type(cygrad.float64).num_batches_tracked.dtype
+        torch.float64
+        """
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
-        """Convert floating-point parameters and buffers to float32, in place."""
+        """Convert floating-point parameters and buffers to float32, in place.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.BatchNorm1d(2).double().float()
+        >>> model.weight.dtype, model.num_batches_tracked.dtype
+        (torch.float32, torch.int64)
+        """
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Self:
-        """Convert floating-point parameters and buffers to float64, in place."""
+        """Convert floating-point parameters and buffers to float64, in place.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).double().weight.dtype
+        torch.float64
+        """
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self) -> Self:
-        """Convert floating-point parameters and buffers to float16, in place."""
+        """Convert floating-point parameters and buffers to float16, in place.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).half().weight.dtype
+        torch.float16
+        """
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self) -> Self:
-        """Convert floating-point parameters and buffers to bfloat16 (needs ml_dtypes), in place."""
+        """Convert floating-point parameters and buffers to bfloat16 (needs ml_dtypes), in place.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).bfloat16().weight.dtype
+        torch.bfloat16
+        """
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def share_memory(self) -> Self:
-        """Move parameters and buffers to memory shared by forked processes."""
+        """Move parameters and buffers to memory shared by forked processes.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(2, 1).share_memory()
+        >>> model.weight.is_shared()
+        True
+        """
         for t in filter(is_lazy, [*self.parameters(), *self.buffers()]):
             t.share_memory_()  # raises
         return self._apply(lambda t: t.share_memory_())
@@ -358,7 +417,18 @@ class Module(Hooked, Stateful, Members):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return the text between the parentheses of the repr. Meant to be overridden."""
+        """Return the text between the parentheses of the repr. Meant to be overridden.
+
+        >>> import cygrad
+        >>> class Scale(cygrad.nn.Module):
+        ...     def __init__(self, factor):
+        ...         super().__init__()
+        ...         self.factor = factor
+        ...     def extra_repr(self):
+        ...         return f"factor={self.factor}"
+        >>> Scale(2.0)
+        Scale(factor=2.0)
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -36,7 +36,12 @@ _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _DatasetKind:
-    """How samples are read: by their indices from a `Map`, or in the order of an `Iterable`."""
+    """How samples are read: by their indices from a `Map`, or in the order of an `Iterable`.
+
+    >>> from cygrad.utils.data import DataLoader, _DatasetKind
+    >>> DataLoader(range(4))._dataset_kind == _DatasetKind.Map
+    True
+    """
 
     Map = 0
     Iterable = 1

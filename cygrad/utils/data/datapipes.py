@@ -60,7 +60,17 @@ class _Chained:
 
 
 class IterDataPipe(_Chained, IterableDataset):
-    """A dataset that is iterated over, and that others are made from by methods (see `functional_datapipe`)."""
+    """A dataset that is iterated over, and that others are made from by methods (see `functional_datapipe`).
+
+    >>> from cygrad.utils.data import IterDataPipe
+    >>> class Numbers(IterDataPipe):
+    ...     def __init__(self, n):
+    ...         self.n = n
+    ...     def __iter__(self):
+    ...         yield from range(self.n)
+    >>> list(Numbers(3)), Numbers(3).reset()
+    ([0, 1, 2], None)
+    """
 
     functions: dict[str, Callable] = {}
 
@@ -69,13 +79,37 @@ class IterDataPipe(_Chained, IterableDataset):
 
 
 class MapDataPipe(_Chained, Dataset):
-    """A dataset whose samples are read by their keys, and that others are made from by methods."""
+    """A dataset whose samples are read by their keys, and that others are made from by methods.
+
+    >>> from cygrad.utils.data import MapDataPipe
+    >>> class Squares(MapDataPipe):
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    ...     def __len__(self):
+    ...         return 4
+    >>> Squares()[3], len(Squares())
+    (9, 4)
+    """
 
     functions: dict[str, Callable] = {}
 
 
 class functional_datapipe:
-    """Decorate a class of pipes: other pipes have it as the method `name`."""
+    """Decorate a class of pipes: other pipes have it as the method `name`.
+
+    >>> from cygrad.utils.data import IterDataPipe, functional_datapipe
+    >>> @functional_datapipe("docs_doubled")
+    ... class Doubled(IterDataPipe):
+    ...     def __init__(self, source):
+    ...         self.source = source
+    ...     def __iter__(self):
+    ...         return (2 * x for x in self.source)
+    >>> class Numbers(IterDataPipe):
+    ...     def __iter__(self):
+    ...         return iter([1, 2])
+    >>> list(Numbers().docs_doubled())
+    [2, 4]
+    """
 
     def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
         self.name = name
@@ -93,7 +127,12 @@ _is_determined = False
 
 
 class guaranteed_datapipes_determinism:
-    """A block in which no pipe may be made whose order is random (see `non_deterministic`)."""
+    """A block in which no pipe may be made whose order is random (see `non_deterministic`).
+
+    >>> from cygrad.utils.data import IterDataPipe, guaranteed_datapipes_determinism
+    >>> with guaranteed_datapipes_determinism():
+    ...     pipe = IterDataPipe()
+    """
 
     def __init__(self) -> None:
         global _is_determined
@@ -108,7 +147,18 @@ class guaranteed_datapipes_determinism:
 
 
 def non_deterministic(cls: type) -> type:
-    """Decorate a class of pipes whose order is random: where determinism is guaranteed, making one raises TypeError."""
+    """Decorate a class of pipes whose order is random: where determinism is guaranteed, making one raises TypeError.
+
+    >>> from cygrad.utils.data import IterDataPipe, guaranteed_datapipes_determinism, non_deterministic
+    >>> @non_deterministic
+    ... class Noise(IterDataPipe):
+    ...     pass
+    >>> with guaranteed_datapipes_determinism():
+    ...     pipe = Noise()
+    Traceback (most recent call last):
+        ...
+    TypeError: Noise is non-deterministic...
+    """
     plain: Any = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(plain)

@@ -22,6 +22,11 @@ class DistributedSampler(Sampler[T_co]):
     >>> from cygrad.utils.data import DistributedSampler
     >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
+    >>> sampler = DistributedSampler(range(8), num_replicas=2, rank=0)
+    >>> first = list(sampler)
+    >>> sampler.set_epoch(1)
+    >>> list(sampler) == first
+    False
     """
 
     def __init__(

@@ -57,26 +57,66 @@ def _each(pipe: Any, method: str) -> list[Any]:
 
 
 def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, *group: Any) -> Any:
-    """Have pipes give only one part of `num_of_instances`; returns the pipe."""
+    """Have pipes give only one part of `num_of_instances`; returns the pipe.
+
+    >>> from cygrad.utils.data import IterDataPipe
+    >>> from cygrad.utils.data.graph_settings import apply_sharding
+    >>> class Numbers(IterDataPipe):
+    ...     instances, instance = 1, 0
+    ...     def is_shardable(self):
+    ...         return True
+    ...     def apply_sharding(self, instances, instance):
+    ...         self.instances, self.instance = instances, instance
+    ...     def __iter__(self):
+    ...         return iter(range(self.instance, 6, self.instances))
+    >>> list(apply_sharding(Numbers(), 2, 1))
+    [1, 3, 5]
+    """
     for apply in _each(datapipe, "apply_sharding"):
         apply(num_of_instances, instance_id, *group)
     return datapipe
 
 
 def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
-    """Turn shuffling of pipes on or off; None changes nothing. Returns the pipe."""
+    """Turn shuffling of pipes on or off; None changes nothing. Returns the pipe.
+
+    >>> from cygrad.utils.data import IterDataPipe
+    >>> from cygrad.utils.data.graph_settings import apply_shuffle_settings
+    >>> pipe = IterDataPipe()
+    >>> apply_shuffle_settings(pipe, shuffle=False) is pipe
+    True
+    """
     for set_shuffle in _each(datapipe, "set_shuffle") if shuffle is not None else ():
         set_shuffle(shuffle)
     return datapipe
 
 
 def apply_shuffle_seed(datapipe: Any, rng: Any) -> Any:
-    """Deprecated name of `apply_random_seed`."""
+    """Deprecated name of `apply_random_seed`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> from cygrad.utils.data import IterDataPipe
+    >>> from cygrad.utils.data.graph_settings import apply_shuffle_seed
+    >>> pipe = IterDataPipe()
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     apply_shuffle_seed(pipe, cygrad.Generator()) is pipe
+    True
+    """
     return apply_random_seed(datapipe, rng)
 
 
 def apply_random_seed(datapipe: Any, rng: Any) -> Any:
-    """Seed each pipe with its own number, drawn from `rng`; returns the pipe."""
+    """Seed each pipe with its own number, drawn from `rng`; returns the pipe.
+
+    >>> import cygrad
+    >>> from cygrad.utils.data import IterDataPipe
+    >>> from cygrad.utils.data.graph_settings import apply_random_seed
+    >>> pipe = IterDataPipe()
+    >>> apply_random_seed(pipe, cygrad.Generator()) is pipe
+    True
+    """
     for set_seed in _each(datapipe, "set_seed"):
         set_seed(int(cygrad.empty((), dtype=cygrad.int64).random_(generator=rng).item()))
     return datapipe

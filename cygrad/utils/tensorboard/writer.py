@@ -52,7 +52,16 @@ class SummaryWriter:
         return self._writer.logdir
 
     def get_logdir(self) -> str:
-        """Return the log directory."""
+        """Return the log directory.
+
+        >>> import importlib.util, tempfile
+        >>> from cygrad.utils.tensorboard import SummaryWriter
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> if importlib.util.find_spec("tensorboardX"):
+        ...     with SummaryWriter(folder.name) as writer:
+        ...         found = writer.get_logdir() == folder.name
+        >>> folder.cleanup()
+        """
         return self.log_dir
 
     def add_hparams(
@@ -63,7 +72,16 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Write hyperparameters and the resulting metrics, as a separate run. The domains are not written."""
+        """Write hyperparameters and the resulting metrics, as a separate run. The domains are not written.
+
+        >>> import importlib.util, tempfile
+        >>> from cygrad.utils.tensorboard import SummaryWriter
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> if importlib.util.find_spec("tensorboardX"):
+        ...     with SummaryWriter(folder.name) as writer:
+        ...         found = writer.add_hparams({"lr": 0.1}, {"loss": 0.5})
+        >>> folder.cleanup()
+        """
         self._writer.add_hparams(_numbers(hparam_dict), _numbers(metric_dict), run_name, global_step)
 
     def add_graph(
@@ -73,6 +91,15 @@ class SummaryWriter:
 
         The module runs once, in evaluation mode. `input_to_model` is a tensor, or a tuple or list of arguments;
         `verbose` prints the graph. Raises what the module raises, and then writes nothing.
+
+        >>> import cygrad
+        >>> import importlib.util, tempfile
+        >>> from cygrad.utils.tensorboard import SummaryWriter
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> if importlib.util.find_spec("tensorboardX"):
+        ...     with SummaryWriter(folder.name) as writer:
+        ...         found = writer.add_graph(cygrad.nn.Linear(2, 1), cygrad.ones(3, 2))
+        >>> folder.cleanup()
         """
         from tensorboardX.proto.event_pb2 import Event  # optional
 

@@ -12,7 +12,12 @@ also_named(__name__, debugging_hooks=default_hooks)
 
 
 class DDPCommHookType(Enum):
-    """The hooks by name."""
+    """The hooks by name.
+
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType
+    >>> [kind.name for kind in DDPCommHookType][:3]
+    ['ALLREDUCE', 'FP16_COMPRESS', 'BF16_COMPRESS']
+    """
 
     ALLREDUCE = (default_hooks.allreduce_hook,)
     FP16_COMPRESS = (default_hooks.fp16_compress_hook,)
@@ -23,6 +28,16 @@ class DDPCommHookType(Enum):
 
 
 def register_ddp_comm_hook(comm_hook_type, model, state=None):
-    """Register a hook by its `DDPCommHookType`."""
+    """Register a hook by its `DDPCommHookType`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, register_ddp_comm_hook
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> register_ddp_comm_hook(DDPCommHookType.ALLREDUCE, model)
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> dist.destroy_process_group()
+    """
     (hook,) = comm_hook_type.value
     model.register_comm_hook(state, hook)

@@ -14,6 +14,19 @@ class PowerSGDState:
     number of elements by at least `min_compression_rate`, from iteration `start_powerSGD_iter` on; before, gradients
     are averaged in full. With `use_error_feedback` what the approximation lacks is added to the next gradient, and with
     `warm_start` it starts at the last factors.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(100, 50))
+    >>> state = PowerSGDState(matrix_approximation_rank=1, start_powerSGD_iter=2)
+    >>> model.register_comm_hook(state, powerSGD_hook)  # which calls state.maybe_increase_iter(bucket)
+    >>> for _ in range(3):
+    ...     model(cygrad.ones(3, 100)).sum().backward()
+    >>> state.rank_for(50, 100), state.compression_stats()
+    (1, (25.25, 5050, 200))
+    >>> dist.destroy_process_group()
     """
 
     def __init__(
@@ -64,12 +77,32 @@ class PowerSGDState:
 
 
 def powerSGD_hook(state, bucket):
-    """Average the gradients through factors of low rank, each matrix by itself; vectors are averaged in full."""
+    """Average the gradients through factors of low rank, each matrix by itself; vectors are averaged in full.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(100, 50))
+    >>> model.register_comm_hook(PowerSGDState(start_powerSGD_iter=2), powerSGD_hook)
+    >>> model(cygrad.ones(3, 100)).sum().backward()
+    >>> dist.destroy_process_group()
+    """
     return _hook(state, bucket, bucket.gradients())
 
 
 def batched_powerSGD_hook(state, bucket):
-    """Average the gradients through factors of low rank, the whole bucket as one square matrix."""
+    """Average the gradients through factors of low rank, the whole bucket as one square matrix.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(100, 50))
+    >>> model.register_comm_hook(PowerSGDState(start_powerSGD_iter=2), batched_powerSGD_hook)
+    >>> model(cygrad.ones(3, 100)).sum().backward()
+    >>> dist.destroy_process_group()
+    """
     flat = bucket.buffer()
     side = int(flat.numel() ** 0.5)
     square = flat[: side * side].view(side, side)

@@ -14,7 +14,16 @@ __all__ = [
 
 
 def average_parameters(params, process_group=None):
-    """Average parameters over all processes, in place."""
+    """Average parameters over all processes, in place.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import average_parameters
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> average_parameters(model.parameters(), dist.group.WORLD)
+    >>> dist.destroy_process_group()
+    """
     group = process_group if process_group is not None else _get_default_group()
     if _rank_not_in_group(group):
         return
@@ -25,7 +34,17 @@ def average_parameters(params, process_group=None):
 
 
 def get_params_to_average(params):
-    """The parameters among parameters, or groups of parameters as in an optimizer, that have gradients."""
+    """The parameters among parameters, or groups of parameters as in an optimizer, that have gradients.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import get_params_to_average
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> len(get_params_to_average(model.parameters()))
+    0
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> len(get_params_to_average(model.parameters()))
+    2
+    """
     found = []
     for each in params:
         parameters = each["params"] if isinstance(each, dict) else [each]
@@ -34,12 +53,34 @@ def get_params_to_average(params):
 
 
 def average_parameters_or_parameter_groups(params, process_group=None):
-    """Average parameters, or those of groups of parameters, that have gradients."""
+    """Average parameters, or those of groups of parameters, that have gradients.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import average_parameters_or_parameter_groups
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> model(cygrad.ones(3, 2)).sum().backward()
+    >>> average_parameters_or_parameter_groups(optimizer.param_groups, dist.group.WORLD)
+    >>> dist.destroy_process_group()
+    """
     average_parameters(get_params_to_average(params), process_group)
 
 
 class ModelAverager(ABC):
-    """The base of averagers; `step` counts the calls of `average_parameters`."""
+    """The base of averagers; `step` counts the calls of `average_parameters`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import ModelAverager, PeriodicModelAverager
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> averager = PeriodicModelAverager(period=4)
+    >>> averager.average_parameters(cygrad.nn.Linear(2, 1).parameters())
+    >>> isinstance(averager, ModelAverager), averager.step
+    (True, 1)
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(self, process_group=None):
         self.process_group = process_group if process_group is not None else _get_default_group()
@@ -51,7 +92,23 @@ class ModelAverager(ABC):
 
 
 class PeriodicModelAverager(ModelAverager):
-    """Averages parameters in every `period`-th call after the first `warmup_steps`."""
+    """Averages parameters in every `period`-th call after the first `warmup_steps`.
+
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.Linear(2, 1)
+    >>> optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    >>> averager = PeriodicModelAverager(period=2, warmup_steps=1)
+    >>> for _ in range(3):
+    ...     model(cygrad.ones(3, 2)).sum().backward()
+    ...     optimizer.step()
+    ...     averager.average_parameters(model.parameters())
+    >>> averager.step
+    3
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(self, period, warmup_steps=0, process_group=None):
         super().__init__(process_group)
@@ -69,7 +126,17 @@ class PeriodicModelAverager(ModelAverager):
 
 
 class HierarchicalModelAverager(ModelAverager):
-    """Averages parameters over groups of several sizes, each with a period of its own."""
+    """Averages parameters over groups of several sizes, each with a period of its own.
+
+    >>> import cygrad
+    >>> from collections import OrderedDict
+    >>> from cygrad.distributed.algorithms.model_averaging.averagers import HierarchicalModelAverager
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> averager = HierarchicalModelAverager(period_group_size_dict=OrderedDict([(2, 1)]))
+    >>> averager.average_parameters(cygrad.nn.Linear(2, 1).parameters())
+    >>> dist.destroy_process_group()
+    """
 
     def __init__(self, period_group_size_dict=None, warmup_steps=0, process_group=None):
         super().__init__(process_group)

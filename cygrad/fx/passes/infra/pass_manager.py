@@ -12,6 +12,15 @@ class PassManager:
     """Runs passes in order, up to `steps` times, until none changes the module.
 
     `run_checks_after_each_pass` calls the checks that `add_checks` adds after each pass, not only at the end.
+
+    >>> import cygrad
+    >>> from cygrad.fx.passes.infra.pass_base import PassResult
+    >>> from cygrad.fx.passes.infra.pass_manager import PassManager
+    >>> manager = PassManager()
+    >>> manager.add_pass(lambda module: PassResult(module, module.graph.eliminate_dead_code()))
+    >>> manager.add_checks(lambda module: module.graph.lint())
+    >>> manager(cygrad.fx.symbolic_trace(lambda x: x + 1)).modified
+    False
     """
 
     def __init__(

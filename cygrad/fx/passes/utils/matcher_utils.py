@@ -12,7 +12,16 @@ __all__ = ["InternalMatch", "SubgraphMatcher"]
 
 @dataclass
 class InternalMatch:
-    """One occurrence of a pattern."""
+    """One occurrence of a pattern.
+
+    >>> import cygrad
+    >>> from cygrad.fx.passes.utils.matcher_utils import SubgraphMatcher
+    >>> pattern = cygrad.fx.symbolic_trace(lambda x: x.relu()).graph
+    >>> graph = cygrad.fx.symbolic_trace(lambda a: a.relu() + 1).graph
+    >>> (match,) = SubgraphMatcher(pattern).match(graph)
+    >>> [node.name for node in match.placeholder_nodes], [node.name for node in match.returning_nodes]
+    (['a'], ['relu'])
+    """
 
     anchors: list[Node]  # the last nodes of the pattern
     nodes_map: dict[Node, Node] = field(default_factory=dict)  # from the pattern to the graph
@@ -26,6 +35,13 @@ class SubgraphMatcher:
 
     `match_placeholder`: inputs of the pattern match only inputs of the graph. `remove_overlapping_matches` keeps the
     first of the occurrences that share nodes. `ignore_literals`: other arguments than nodes may differ.
+
+    >>> import cygrad
+    >>> from cygrad.fx.passes.utils.matcher_utils import SubgraphMatcher
+    >>> pattern = cygrad.fx.symbolic_trace(lambda x, y: cygrad.relu(x + y)).graph
+    >>> graph = cygrad.fx.symbolic_trace(lambda a, b: cygrad.relu(a + b) * 2).graph
+    >>> len(SubgraphMatcher(pattern).match(graph))
+    1
     """
 
     def __init__(

@@ -33,7 +33,16 @@ Item = TypeVar("Item", bound=Hashable)
 
 @dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """A statement to time; `label`, `sub_label`, `description` and `env` are for tables."""
+    """A statement to time; `label`, `sub_label`, `description` and `env` are for tables.
+
+    >>> from cygrad.utils.benchmark import TaskSpec
+    >>> task = TaskSpec("x + y", setup="x = y = 1", label="addition")
+    >>> task.setup_str()
+    'setup: x = y = 1'
+    >>> print(task.summarize())
+    addition
+    setup: x = y = 1
+    """
 
     stmt: str
     setup: str
@@ -74,6 +83,11 @@ class Measurement:
     >>> from cygrad.utils.benchmark import Measurement, TaskSpec
     >>> Measurement(10, [1e-5, 1.2e-5, 1.1e-5], TaskSpec("x + y", "x = 1")).median
     1.1e-06
+    >>> other = Measurement(10, [1e-5], TaskSpec("x + y", "x = 1"))
+    >>> [len(each.raw_times) for each in Measurement.merge([other, other])]
+    [2]
+    >>> Measurement(10, [1e-5] * 20, TaskSpec("x + y", "x = 1")).meets_confidence()
+    True
     """
 
     number_per_run: int
@@ -186,25 +200,47 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """Return the name of a unit of time."""
+    """Return the name of a unit of time.
+
+    >>> from cygrad.utils.benchmark import unit_to_english
+    >>> unit_to_english("us")
+    'microsecond'
+    """
     return _ENGLISH[u]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """Return a number rounded to `n` figures."""
+    """Return a number rounded to `n` figures.
+
+    >>> from cygrad.utils.benchmark import trim_sigfig
+    >>> trim_sigfig(1234.5, 2)
+    1200.0
+    """
     magnitude = math.ceil(math.log10(abs(x)))
     scale = 10 ** (magnitude - n)
     return float(round(x / scale) * scale)
 
 
 def ordered_unique(elements: Iterable[Item]) -> list[Item]:
-    """Return the distinct elements in the order of their first occurrence."""
+    """Return the distinct elements in the order of their first occurrence.
+
+    >>> from cygrad.utils.benchmark import ordered_unique
+    >>> ordered_unique(["b", "a", "b"])
+    ['b', 'a']
+    """
     return list(dict.fromkeys(elements))
 
 
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
-    """Context manager that sets the number of threads."""
+    """Context manager that sets the number of threads.
+
+    >>> import cygrad
+    >>> from cygrad.utils.benchmark import set_torch_threads
+    >>> with set_torch_threads(1):
+    ...     cygrad.get_num_threads()
+    1
+    """
     before = cygrad.get_num_threads()
     try:
         cygrad.set_num_threads(n)

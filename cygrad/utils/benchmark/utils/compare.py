@@ -14,7 +14,12 @@ _SEPARATOR = "  |  "
 
 
 class Colorize(enum.Enum):
-    """What the colors of a table compare."""
+    """What the colors of a table compare.
+
+    >>> from cygrad.utils.benchmark import Colorize
+    >>> [each.name for each in Colorize]
+    ['NONE', 'COLUMNWISE', 'ROWWISE']
+    """
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -36,6 +41,11 @@ class Compare:
     <BLANKLINE>
     Times are in microseconds (us).
     <BLANKLINE>
+    >>> table = Compare([])
+    >>> table.extend_results([Measurement(1, [times[name]], tasks[name]) for name in times])
+    >>> table.trim_significant_figures()
+    >>> table.colorize(rowwise=True)
+    >>> table.highlight_warnings()
     """
 
     def __init__(self, results: list[Measurement]) -> None:

@@ -14,14 +14,25 @@ __all__ = ["Language", "Timer", "timer"]
 
 
 def timer() -> float:
-    """Return the time in seconds, once the GPU has done its work, if one is in use."""
+    """Return the time in seconds, once the GPU has done its work, if one is in use.
+
+    >>> from cygrad.utils.benchmark import timer
+    >>> start = timer()
+    >>> timer() >= start
+    True
+    """
     if cygrad.cuda.is_initialized():
         cygrad.cuda.synchronize()
     return default_timer()
 
 
 class Language(enum.Enum):
-    """The language of a statement."""
+    """The language of a statement.
+
+    >>> from cygrad.utils.benchmark import Language
+    >>> Language.PYTHON.name
+    'PYTHON'
+    """
 
     PYTHON = 0
     CPP = 1
@@ -40,6 +51,11 @@ class Timer:
     >>> from cygrad.utils.benchmark import Timer
     >>> Timer("x + x", globals={"x": cygrad.ones(4)}).timeit(10).number_per_run
     10
+    >>> timer = Timer("x + x", globals={"x": cygrad.ones(4)})
+    >>> timer.blocked_autorange(min_run_time=0.001).median > 0
+    True
+    >>> timer.adaptive_autorange(max_run_time=0.01).median > 0
+    True
     """
 
     _timer_cls: type[timeit.Timer] = timeit.Timer
@@ -86,15 +102,36 @@ class Timer:
             return Measurement(number, [self._timeit(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Raise NotImplementedError: see `blocked_autorange`."""
+        """Raise NotImplementedError: see `blocked_autorange`.
+
+        >>> from cygrad.utils.benchmark import Timer
+        >>> Timer("pass").repeat()
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: See `Timer.blocked_autorange.`
+        """
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: Callable[[int, float], Any] | None = None) -> NoReturn:
-        """Raise NotImplementedError: see `blocked_autorange`."""
+        """Raise NotImplementedError: see `blocked_autorange`.
+
+        >>> from cygrad.utils.benchmark import Timer
+        >>> Timer("pass").autorange()
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: See `Timer.blocked_autorange.`
+        """
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise OSError: instructions cannot be counted."""
+        """Raise OSError: instructions cannot be counted.
+
+        >>> from cygrad.utils.benchmark import Timer
+        >>> Timer("pass").collect_callgrind()
+        Traceback (most recent call last):
+            ...
+        OSError: Failed to collect callgrind profile: it needs Valgrind and PyTorch's own bindings
+        """
         raise OSError("Failed to collect callgrind profile: it needs Valgrind and PyTorch's own bindings")
 
     def _block_size(self, min_run_time: float) -> int:
