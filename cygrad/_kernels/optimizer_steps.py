@@ -13,6 +13,15 @@ shared_numbers = formulas.shared_numbers
 FORMULA_OPTIONS = formulas.OPTIONS
 
 
+def kept(arrays):
+    """Return arrays that are about to be used directly, after a running capture has taken their memory."""
+    if is_elsewhere():
+        from cygrad._kernels.gpu.runtime.graph_capture import keep  # needed only for GPUs
+
+        keep(arrays)
+    return arrays
+
+
 def any_sparse(grads):
     """Whether one of these arrays is that of a sparse tensor."""
     return is_elsewhere() and any(map(is_sparse, grads))

@@ -21,6 +21,7 @@ from cygrad._ops.random.random import randn, randn_like
 from cygrad.autograd import gradcheck_report as reports
 from cygrad.autograd import jacobians
 from cygrad.autograd.gradcheck_report import GradcheckError
+from cygrad.autograd.jacobians import values_of
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -181,8 +182,8 @@ def _random_like(out, scattered):
     """Return a random gradient for an output; with `scattered` one that is not contiguous in memory."""
     dtype = out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
     if not scattered:
-        return randn(out.shape, dtype=dtype, requires_grad=True)
-    return randn((*out.shape, 2), dtype=dtype)[..., 0].detach().requires_grad_()
+        return randn(out.shape, dtype=dtype, device=out.device, requires_grad=True)
+    return randn((*out.shape, 2), dtype=dtype, device=out.device)[..., 0].detach().requires_grad_()
 
 
 # -- argument checks --
@@ -289,7 +290,7 @@ def _check_linear(case, outputs):
     """Check that gradients of zero are zero."""
     incoming = [out.detach() * 0 for out in outputs]
     for i, g in enumerate(grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)):
-        if g is not None and np.any(array_of(g) != 0):
+        if g is not None and np.any(values_of(g) != 0):
             raise GradcheckError(
                 "backward not multiplied by grad_output\n"
                 f"  with incoming gradients of zero, the gradient of input {i} is not zero: backward adds something, "
@@ -319,7 +320,7 @@ def _check_undefined(case):
         except RuntimeError as error:
             text = f"{_UNDEFINED}\n  backward without a gradient for outputs {list(chosen)}: {error}"
             raise GradcheckError(text) from error
-        if any(g is not None and np.any(array_of(g) != 0) for g in found):
+        if any(g is not None and np.any(values_of(g) != 0) for g in found):
             raise GradcheckError(f"{_NOT_ZERO}\n  it is not zero without a gradient for outputs {list(chosen)}")
 
 
@@ -336,11 +337,13 @@ def _check_batched_forward(case, outputs):
 
             return jvp(of_one, (x.detach().requires_grad_(),), (tangent,))[1]
 
-        rows = randn((2, *x.shape), dtype=x.dtype)
+        rows = randn((2, *x.shape), dtype=x.dtype, device=x.device)
         together = vmap(along)(rows)
         one_by_one = [along(row) for row in rows]
         for o, at_once in enumerate(together):
-            if not all(np.allclose(array_of(a), array_of(row[o])) for a, row in zip(at_once, one_by_one, strict=True)):
+            if not all(
+                np.allclose(values_of(a), values_of(row[o])) for a, row in zip(at_once, one_by_one, strict=True)
+            ):
                 raise GradcheckError(
                     "gradcheck or gradgradcheck failed while testing batched forward-mode gradient computation of "
                     f"input {i}"
@@ -350,14 +353,14 @@ def _check_batched_forward(case, outputs):
 def _check_batched(case, outputs):
     """Check that several incoming gradients at once give the same results as separate ones."""
     for out in outputs:
-        rows = randn((2, *out.shape), dtype=out.dtype)
+        rows = randn((2, *out.shape), dtype=out.dtype, device=out.device)
         keep = {"retain_graph": True, "allow_unused": True}
         at_once = grad(out, case.variables, rows, is_grads_batched=True, **keep)
         one_by_one = [grad(out, case.variables, row, **keep) for row in rows]
         for i, together in enumerate(at_once):
             alone = [row[i] for row in one_by_one]
             if together is not None and not all(
-                np.allclose(array_of(a), array_of(b)) for a, b in zip(together, alone, strict=True)
+                np.allclose(values_of(a), values_of(b)) for a, b in zip(together, alone, strict=True)
             ):
                 raise GradcheckError(
                     f"gradcheck or gradgradcheck failed while testing batched gradient computation of input {i}"

@@ -9,8 +9,12 @@ import numpy as np
 from cygrad._core.engine.backward import grad
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device.cupy_library import beside
+from cygrad._library import later
 from cygrad.autograd import forward_ad
 from cygrad.autograd.function import Function
+
+arrays = later("cygrad._kernels.gpu.base.arrays")  # which knows arrays on any device
 
 
 class Stop(Function):
@@ -25,6 +29,11 @@ class Stop(Function):
     def backward(ctx, g):
         """Return no gradient."""
         return None
+
+
+def values_of(tensor):
+    """Return the elements of a tensor as an array in main memory, which may be the tensor's own."""
+    return arrays.in_memory(array_of(tensor))
 
 
 def _part_of(array, part):
@@ -62,14 +71,14 @@ class Case:
     def values(self):
         """Return the outputs that require grad, or all if there are none, as separate arrays."""
         outputs = self.all_outputs()
-        return [np.array(array_of(out)) for out in outputs if out.requires_grad] or [
-            np.array(array_of(out)) for out in outputs
+        return [np.array(values_of(out)) for out in outputs if out.requires_grad] or [
+            np.array(values_of(out)) for out in outputs
         ]
 
     def moved(self, i, index, step):
         """Return the outputs after moving one element of variable `i` by `step`; the element is restored."""
         array = array_of(self.variables[i])
-        former = array[index]
+        former = array[index].copy()  # on a GPU, indexing gives a view
         array[index] = former + step
         try:
             return self.values()
@@ -116,7 +125,7 @@ class Case:
         values = []
         try:
             for step in (self.eps, -self.eps):
-                array[...] = former + step * direction
+                array[...] = former + beside(step * direction, array)
                 values.append(_part_of(self.values()[o], part).reshape(-1))
         finally:
             array[...] = former
@@ -133,9 +142,9 @@ def backward(case, o, part, rows=None):
         incoming = weight.reshape(array.shape).astype(array.dtype)
         if part == "imaginary":
             incoming = incoming * array.dtype.type(1j)
-        grads = grad(out, case.variables, tensor_of(incoming), retain_graph=True, allow_unused=True)
+        grads = grad(out, case.variables, tensor_of(beside(incoming, array)), retain_graph=True, allow_unused=True)
         flat = [
-            np.zeros(array_of(x).size) if g is None else array_of(g).reshape(-1)
+            np.zeros(array_of(x).size) if g is None else values_of(g).reshape(-1)
             for g, x in zip(grads, case.variables, strict=True)
         ]
         if rows is not None:
@@ -153,9 +162,9 @@ def forward(case, o, part, rows=None):
         array = array_of(x)
         for column, index in enumerate(np.ndindex(array.shape)):
             for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
-                tangent = np.zeros_like(array)
+                tangent = np.zeros(array.shape, array.dtype)
                 tangent[index] = unit
-                pushed = _pushed(case, position, tensor_of(tangent), o)
+                pushed = _pushed(case, position, tensor_of(beside(tangent, array)), o)
                 if pushed is not None:
                     jacobian[:, column] += unit * _part_of(pushed, part).reshape(-1)
     return found if rows is None else [rows @ jacobian for jacobian in found]
@@ -167,4 +176,4 @@ def _pushed(case, position, tangent, o):
         inputs = list(case.inputs)
         inputs[position] = forward_ad.make_dual(inputs[position], tangent)
         found = forward_ad.unpack_dual(Case(case.func, inputs, case.eps).outputs()[o]).tangent
-        return None if found is None else np.array(array_of(found))
+        return None if found is None else np.array(values_of(found))

@@ -21,6 +21,7 @@ from typing import Any
 import cygrad
 from cygrad._core.errors import sites
 from cygrad._core.errors.classes import CaptureError
+from cygrad._core.registry.several_gpus import attend_captures
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.random.random import set_start
 from cygrad._kernels.gpu.runtime import graph_capture
@@ -57,8 +58,8 @@ def graph_pool_handle() -> tuple[int, int]:
 class CUDAGraph:
     """GPU work captured between `capture_begin` and `capture_end`, and launched as a unit by `replay`.
 
-    It reads and writes the memory used in the capture, which stays reserved as long as the graph lives; external
-    tensors that it uses must be kept alive. Random number streams advance from replay to replay.
+    It reads and writes the memory used in the capture, which stays reserved as long as the graph lives, also that of
+    tensors made before: it can be replayed after these have died. Random number streams advance from replay to replay.
 
     >>> import cygrad  # on a machine with a GPU
     >>> x = cygrad.ones(2, device="cuda")
@@ -114,6 +115,7 @@ class CUDAGraph:
         self._device = cupy_library.current_device()
         capture = graph_capture.Capture(found)
         capture.begin()
+        attend_captures(graph_capture.keep)
         self._handle, self._pool, self._capture = handle, found, capture
 
     def capture_end(self) -> None:
@@ -129,7 +131,10 @@ class CUDAGraph:
         if self._capture is None:
             raise RuntimeError("capture_end() called before capture_begin().")
         capture, self._capture = self._capture, None
-        self._graph = capture.end()
+        try:
+            self._graph = capture.end()
+        finally:
+            attend_captures(graph_capture.keep if graph_capture.captures else None)
         self._kept, self._drawn = capture.kept, capture.drawn
 
     def replay(self) -> None:

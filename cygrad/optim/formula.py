@@ -11,7 +11,14 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import array_of, arrays_for_update, memory_of
 from cygrad._core.replay.numbers import numbers_of
-from cygrad._kernels.optimizer_steps import FORMULA_OPTIONS, any_sparse, formula_in_place, formula_step, shared_numbers
+from cygrad._kernels.optimizer_steps import (
+    FORMULA_OPTIONS,
+    any_sparse,
+    formula_in_place,
+    formula_step,
+    kept,
+    shared_numbers,
+)
 from cygrad.optim.optimizer import (
     Optimizer,
     _count_on_gpu,
@@ -113,8 +120,9 @@ class FormulaOptimizer(Optimizer):
         return name, options, scalars, bool(group["maximize"]), bool(group.get("decoupled_weight_decay", False))
 
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
-        p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]
-        grad, values = as_real(array_of(param.grad)), dict(zip(state, arrays))
+        given = [*arrays_for_update([param, *state.values()]), array_of(param.grad)]
+        p, *arrays, grad = [as_real(a) for a in kept(given)]
+        values = dict(zip(state, arrays))
         parts = self._parts(values, group)
         if parts is not None and formula_in_place(p, grad, parts, lambda: self._arguments(values, group)):
             return

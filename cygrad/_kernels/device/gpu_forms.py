@@ -39,7 +39,8 @@ from cygrad._kernels.device.launch import given_here
 from cygrad._library import later
 
 basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for arrays on GPUs and for meta arrays
-loops = later("cygrad._kernels.gpu.elementwise.fused_loops")  # needed only for GPU arrays
+graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # needed only for GPU arrays
+loops = later("cygrad._kernels.gpu.elementwise.fused_loops")  # likewise
 ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
 meta = later("cygrad._kernels.meta.running")  # needed only for meta arrays
 
@@ -47,6 +48,7 @@ _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _SINGLE, _HALVES = np.dtype(np.float32), ("float16", "bfloat16")
 _forms: dict = {}
 around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
+captures: set = set()  # of graphs, in any thread: they keep the arrays that forms get
 
 
 def run(kernel, arrays, args, by_element=False):
@@ -66,6 +68,8 @@ def run(kernel, arrays, args, by_element=False):
                 return meta.run(kernel, (*meta.beside(arrays, arrays), *args), None, by_element)
             device, given = _given(arrays)
             return _call(kernel, device, (*given, *args), {}, True)
+        if captures:
+            graph_capture.keep((given, args))
         form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
         if form is kernel:
             form = partial(_in_float32, kernel)
@@ -122,6 +126,8 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
 
 def _call(kernel, device, args, kwargs, is_pure=False):
+    if captures:
+        graph_capture.keep((args, kwargs))
     form = form_of(kernel)
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
         form = partial(_in_float32, kernel)
@@ -195,10 +201,12 @@ def fitting(kernel, array):
     if not is_array(array):
         return kernel
     index = array.data.device_id
-    return form_of(kernel) if index == current_device() else partial(_there, index, form_of(kernel))
+    return form_of(kernel) if index == current_device() and not captures else partial(_there, index, form_of(kernel))
 
 
 def _there(index, form, *args):
+    if captures:
+        graph_capture.keep(args)
     with on_device(index):
         return form(*args)
 

@@ -283,7 +283,7 @@ class Capture:
         self.work.append((name, work))
         for mem in memories:
             pool = getattr(mem, "_pool", None)
-            self.blocks[weakref.ref(mem)] = mem.size, pool
+            self.blocks.setdefault(weakref.ref(mem), (name, mem.size, pool))
 
 
 class Graph:
@@ -300,11 +300,11 @@ class Graph:
         return self
 
     def launch(self, stream=None):
-        for block, (size, pool) in self._capture.blocks.items():
+        for block, (name, size, pool) in self._capture.blocks.items():
             if block() is None and (pool is None or pool() in (None, memory.default_pool)):
                 raise AssertionError(
-                    f"a graph is launched that uses a block of {size} bytes which has gone back to a pool that others "
-                    "use: capture in a memory pool of the graph's own and keep it"
+                    f"a graph is launched that uses a block of {size} bytes ({name}) which has gone back to a pool "
+                    "that others use: capture in a memory pool of the graph's own and keep it"
                 )
         made = state.tick(state.key())
         for block in self._capture.blocks:

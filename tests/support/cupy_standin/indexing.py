@@ -20,6 +20,7 @@ class Index:
             raise IndexError("too many indices for array")
         if sum(part is Ellipsis for part in parts) > 1:
             raise IndexError("an index can only have a single ellipsis ('...')")
+        self._read = {}  # by position: integers on the device, and the length that they are wrapped at
         masks, axis = 0, 0
         for i, part in enumerate(parts):
             if part is Ellipsis:
@@ -50,8 +51,7 @@ class Index:
                     if writes:
                         raise AssertionError("CuPy would write to an index modulo 0, which is anywhere in memory")
                     raise IndexError("cannot do a non-empty take from an empty axes.")
-                # The device cannot raise, so CuPy wraps the index modulo the length.
-                host = host % max(array.shape[axis], 1) if host.size else host
+                self._read[i] = host, max(array.shape[axis], 1)
             else:
                 raise IndexError(
                     f"arrays used as indices must be of integer or boolean type. (actual: {host.dtype.type})"
@@ -60,7 +60,13 @@ class Index:
             axis += self._dimensions(host)
         if masks > 1:
             raise NotImplementedError("CuPy takes no more than one boolean array in an index")
-        self.host = tuple(parts)
+        self._parts = parts
+
+    @property
+    def host(self):
+        """The index with NumPy arrays; a replay reads them anew. CuPy wraps them, as the device cannot raise."""
+        wrapped = {i: numbers % length if numbers.size else numbers for i, (numbers, length) in self._read.items()}
+        return tuple(wrapped.get(i, part) for i, part in enumerate(self._parts))
 
     @staticmethod
     def _dimensions(part):

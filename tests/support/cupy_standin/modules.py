@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from . import blas, compute, devices, dlpack, functions, memory, names, randomness, raw, state, ufuncs
+from . import blas, compute, cufft, devices, dlpack, functions, memory, names, randomness, raw, state, ufuncs
 from .array import ndarray
 from .kernels import ElementwiseKernel, ReductionKernel
 from .namespace import namespace
@@ -173,6 +173,8 @@ def made_cuda():
         "device": Module("cupy.cuda.device", {"Device": devices.Device, "get_device_id": state.current_device,
                                               "get_compute_capability": lambda: "90"}),
         "function": Module("cupy.cuda.function", {"Function": raw.Function}),
+        "cufft": Module("cupy.cuda.cufft", {n: getattr(cufft, n) for n in names.MODULES["cupy.cuda.cufft"]
+                                            if hasattr(cufft, n) and n != "memory"}),
         "memory_hook": Module("cupy.cuda.memory_hook", {"MemoryHook": memory.MemoryHook}),
         "graph": Module("cupy.cuda.graph", {"Graph": devices.Graph}),
     }  # fmt: skip

@@ -3,7 +3,7 @@
 Run it where CuPy and ml_dtypes are installed; no driver is needed. Modules that cannot be imported without CUDA's
 libraries are read from source.
 
-    python tests/support/cupy_standin/record_names.py
+    python -P tests/support/cupy_standin/record_names.py
 """
 
 import ast
@@ -18,13 +18,14 @@ PATH = Path(__file__).with_name("names.json")
 MODULES = """
     cupy cupy.linalg cupy.fft cupy.random cupy.cublas cupy.cuda cupy.cuda.runtime cupy.cuda.memory
     cupy.cuda.pinned_memory cupy.cuda.stream cupy.cuda.device cupy.cuda.graph cupy.cuda.nvtx cupy.cuda.profiler
-    cupy.lib cupy.lib.stride_tricks cupy._core cupy.cuda.function cupyx cupyx.scipy cupyx.scipy.special
+    cupy.cuda.cufft cupy.lib cupy.lib.stride_tricks cupy._core cupy.cuda.function cupyx cupyx.scipy cupyx.scipy.special
     cupyx.linalg cupyx.scipy.linalg cupyx.scipy.fft cupyx.profiler
 """.split()
 CLASSES = {
     "cupy": ["ndarray", "ufunc", "ElementwiseKernel", "ReductionKernel", "RawKernel", "RawModule", "dtype"],
     "cupy.cuda": """Device Stream ExternalStream Event MemoryPool PinnedMemoryPool Graph Memory UnownedMemory
         MemoryPointer PinnedMemoryPointer MemoryHook Function""".split(),
+    "cupy.cuda.cufft": ["PlanNd"],
     "cupy.random": ["RandomState", "Generator", "XORWOW", "Philox4x3210", "MRG32k3a"],
 }
 

@@ -43,7 +43,7 @@ def copy(array):
     if repeats:
         return contiguous(array)
     if not isinstance(array, np.ndarray):
-        return array.copy("K")
+        return basics.copied(array, "K")
     out = np.empty_like(array, order="K", subok=False)
     copy_array(out, array)
     return out
@@ -60,7 +60,7 @@ def contiguous(array):
     if found is not None:
         return found
     if not isinstance(array, np.ndarray):
-        return array.copy("C")
+        return basics.copied(array, "C")
     if array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
     out = new_array(array.shape, array.dtype.num)

@@ -19,6 +19,7 @@ from cygrad._kernels.device.gpu_forms import different_devices, extent
 from cygrad._kernels.gpu.base import joining
 from cygrad._kernels.gpu.launch.conversion import converted
 from cygrad._kernels.gpu.runtime import pinned_memory
+from cygrad._kernels.gpu.runtime.graph_capture import keep
 
 
 def cast(a, dtype):
@@ -28,6 +29,7 @@ def cast(a, dtype):
     if is_meta(a) or is_sparse(a):
         with on_device(a.device.id):
             return a.astype(dtype, copy=False)
+    keep(a)
     index = a.data.device_id
     if index == current_device():
         return converted(a, dtype)
@@ -52,8 +54,15 @@ def copy_into(target, values):
     if not is_array(target):
         np.copyto(target, in_memory(values), casting="unsafe")
         return
+    keep(target, values)
     with on_device(target.device.id):
         target[...] = moved(values, target.device.id)
+
+
+def copied(a, order):
+    """Return a copy in a memory order of CuPy's."""
+    keep(a)
+    return a.copy(order)
 
 
 def move(a, index, may_run_on=False):
@@ -77,6 +86,7 @@ def move(a, index, may_run_on=False):
 def _copied(a, index):
     if is_meta(a) and index != META:
         a.get()  # raises
+    keep(a)
     with on_device(index):
         return library_at(index).array(a)
 

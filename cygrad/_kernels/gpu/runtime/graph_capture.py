@@ -3,18 +3,22 @@
 Note [Captures]
 ---------------
 While a stream captures, nothing runs: CUDA records the launches, and each replay uses the same memory. Memory therefore
-comes from a pool owned by the graph, whose blocks nobody else gets while the graph lives. Copies from host memory
-(tables, constants) are made at once, on another stream; the graph keeps them alive, as it does results of caches.
+comes from a pool owned by the graph, whose blocks nobody else gets while the graph lives. Memory from elsewhere that
+captured work uses, of tensors made before, is kept by the graph (`keep`), which may outlive these tensors.
+Copies from host memory (tables, constants) are made at once, on another stream; the graph keeps them alive, as it does
+results of caches.
 Random numbers start at a counter that is read on the GPU; each replay writes it there.
 """
 
 import sys
 import weakref
 from _thread import _local as local  # importing `threading` takes longer than importing this whole package
+from typing import Any
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import cupy, current_device, is_loaded
+from cygrad._kernels.device.cupy_library import cupy, current_device, gpu_class, is_loaded
+from cygrad._kernels.device.gpu_forms import captures
 from cygrad._library import later
 
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # which imports this module
@@ -42,6 +46,10 @@ class Pool:
         self.pool = cuda.MemoryPool(allocate)
         pools.add(self)
 
+    def owns(self, address):
+        """Whether memory at an address is the pool's."""
+        return any(block.ptr <= address < block.ptr + block.size for block in self._blocks)
+
     def __del__(self):
         for index in () if sys.is_finalizing() else {block.device_id for block in self._blocks}:
             with self._device(index):
@@ -53,8 +61,10 @@ class Capture:
 
     def __init__(self, pool):
         self.pool = pool
-        self.kept = []  # arrays that the graph reads
+        self._used: dict[int, Any] = {}  # memory from elsewhere that the graph uses, by the id of its object
+        self.kept = [self._used]  # what the graph needs
         self.workspaces = {}  # cuBLAS workspaces, by stream
+        self.plans = {}  # cuFFT's plans, by GPU, stream and arguments
         self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
         self._allocating = cupy().cuda.using_allocator(allocator.for_graphs(pool.pool.malloc))
         self._beside = {}  # by GPU: the stream for copies
@@ -70,15 +80,29 @@ class Capture:
             self._allocating.__exit__(None, None, None)
             raise
         _of_thread.capture = self
+        captures.add(self)
 
     def end(self):
         """End the capture and return the graph."""
         _of_thread.capture = None
+        captures.discard(self)
         self._allocating.__exit__(None, None, None)
         graph = self._stream.end_capture()
         for stream in self._beside.values():
             stream.synchronize()
         return graph
+
+    def keep(self, value):
+        """Keep the memory of arrays in `value`, and in lists, tuples and dicts of it, unless it is the pool's."""
+        if isinstance(value, gpu_class()):
+            mem = value.data.mem
+            if id(mem) not in self._used and not self.pool.owns(mem.ptr):
+                self._used[id(mem)] = mem
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                self.keep(part)
+        elif isinstance(value, dict):
+            self.keep(list(value.values()))
 
     def beside(self):
         """Return a stream that is not capturing, usable as a context manager."""
@@ -122,6 +146,13 @@ def uploaded(array):
 def place():
     """Return the current GPU and stream, as a cache key: entries made on the same stream need no synchronization."""
     return current_device(), cupy().cuda.get_current_stream().ptr
+
+
+def keep(*values):
+    """Have a running capture, if there is one in this thread, keep the memory of arrays that its work uses."""
+    capture = current() if captures else None
+    if capture is not None:
+        capture.keep(values)
 
 
 def kept(value):
