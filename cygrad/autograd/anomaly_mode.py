@@ -8,6 +8,15 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
+__all__ = [
+    "detect_anomaly",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "nan_check",
+    "set_anomaly_enabled",
+    "set_detect_anomaly",
+]
+
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on."""

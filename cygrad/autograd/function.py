@@ -13,6 +13,8 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
 FunctionCtx = PyNode
 
 
