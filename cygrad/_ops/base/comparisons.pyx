@@ -221,7 +221,13 @@ cdef int check_condition(Tensor condition) except -1:
 
 
 def where_method(self, condition, other):
-    """Select elements of this tensor where `condition` is True and elements of `other` elsewhere; see `cygrad.where`."""
+    """Select elements of this tensor where `condition` is True and elements of `other` elsewhere; see `cygrad.where`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, -2.0])
+    >>> x.where(x > 0, 0.0)
+    tensor([1., 0.])
+    """
     return where(condition, self, other)
 
 

@@ -147,14 +147,50 @@ def _write(row, outs, arrays, source, arguments):
     return outs
 
 
+DOC = """Like `{of}`, but copies into new contiguous memory; changing one tensor does not change the other.
+
+    Same arguments, errors and gradient; writes to `out` (a list for several results).
+
+    >>> import cygrad
+    >>> x = {tensor}
+    >>> y = cygrad.{name}({arguments})
+    >>> {part}.data_ptr() == x.data_ptr()
+    False
+    """
+# The arguments of each in its example, where they are not a matrix alone.
+_EXAMPLES = {
+    "as_strided": "x, (2,), (1,)",
+    "expand": "x, (4, 2, 3)",
+    "narrow": "x, 0, 0, 1",
+    "permute": "x, (1, 0)",
+    "select": "x, 0, 0",
+    "slice": "x, 0, 0, 1",
+    "split": "x, 1",
+    "split_with_sizes": "x, (1, 1)",
+    "transpose": "x, 0, 1",
+    "unfold": "x, 1, 2, 1",
+    "unsqueeze": "x, 0",
+    "view": "x, (6,)",
+}
+_LISTS = ("split", "split_with_sizes", "unbind")
+
+
+def _tensor_for(of):
+    """Return the tensor of an example."""
+    return {
+        "view_as_complex": "cygrad.ones(2, 2)",
+        "view_as_real": "cygrad.ones(2, 3, dtype=cygrad.cfloat)",
+    }.get(of, "cygrad.ones(2, 3)")
+
+
 def _copy_form(name, view):
     def form(input, *args, out=None, **named):
         return _copy(name, view, args, named, input, out)
 
     form.__name__ = form.__qualname__ = name
-    form.__doc__ = (
-        f"Like `{name.removesuffix('_copy')}`, but copies into new contiguous memory; changing one tensor does not "
-        "change the other.\n\n    Same arguments, errors and gradient; writes to `out` (a list for several results)."
+    of = name.removesuffix("_copy")
+    form.__doc__ = DOC.format(
+        of=of, name=name, arguments=_EXAMPLES.get(of, "x"), tensor=_tensor_for(of), part="y[0]" if of in _LISTS else "y"
     )
     return form
 
