@@ -19,7 +19,7 @@ def wrap_numpy(fn: Any) -> Any:
     import numpy as np  # needed only here
 
     import cygrad  # which imports this module
-    from cygrad.func._trees import mapped  # needed only here
+    from cygrad.func.trees import mapped  # needed only here
 
     @functools.wraps(fn)
     def wrapped(*args, **kwargs):

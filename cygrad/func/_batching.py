@@ -16,7 +16,7 @@ from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.random.generator import Draws
 from cygrad._ops.shape.stacking import stack
-from cygrad.func._trees import flatten, rebuild, spread
+from cygrad.func.trees import flatten, rebuild, spread
 
 _Options = namedtuple("_Options", "name in_dims out_dims randomness")
 

@@ -9,7 +9,7 @@ from typing import Any
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import call_inside
 from cygrad.autograd.graph import copies_of_saved
-from cygrad.func._trees import flatten, mapped
+from cygrad.func.trees import flatten, mapped
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:

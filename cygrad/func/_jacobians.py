@@ -13,7 +13,6 @@ from cygrad._ops.base.slicing import cat
 from cygrad._ops.creation.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
 from cygrad.func._batching import vmap
-from cygrad.func._trees import flatten, rebuild
 from cygrad.func.transforms import (
     checked_argnums,
     cut,
@@ -25,6 +24,7 @@ from cygrad.func.transforms import (
     split_aux,
     started,
 )
+from cygrad.func.trees import flatten, rebuild
 
 
 def jacrev(

@@ -19,7 +19,7 @@ from cygrad._ops.random.generator import Draws
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, switches
 from cygrad.autograd.graph import copies_of_saved
 from cygrad.errors import ChangedInPlaceError
-from cygrad.func._trees import flatten, mapped, rebuild
+from cygrad.func.trees import flatten, mapped, rebuild
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
 

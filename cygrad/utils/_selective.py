@@ -20,7 +20,7 @@ from cygrad._core.graph.internals import identity_of
 from cygrad._core.registry.autocast import keeping
 from cygrad._core.saved.saved_tensor_hooks import hooks_in_use, stand_in
 from cygrad.autograd.graph import saved_tensors_hooks
-from cygrad.func._trees import flatten, rebuild
+from cygrad.func.trees import flatten, rebuild
 from cygrad.ops import OpOverload, OpOverloadPacket, aten
 
 

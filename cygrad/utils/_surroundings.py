@@ -9,7 +9,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.registry import autocast
-from cygrad.func._trees import flatten
+from cygrad.func.trees import flatten
 
 of_thread = autocast.state
 

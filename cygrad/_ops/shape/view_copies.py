@@ -67,21 +67,22 @@ _BY_SHAPE: dict[str, Any] = {  # views that `vmap` can repeat if the shape of th
     "view_as_complex": view_as_complex,
     "view_as_real": view_as_real,
 }
-_VIEWS = _BY_SHAPE | {
-    "as_strided": as_strided,
-    "diagonal": diagonal,
-    "narrow": _of_part,
-    "permute": of_tuple(permute, "dims"),
-    "select": select,
-    "slice": _of_slice,
-    "split": _of_pieces,
-    "split_with_sizes": split_with_sizes,
-    "transpose": transpose,
-    "unbind": unbind,
-    "unfold": unfold,
-    "unsqueeze": unsqueeze,
-    "view": _of_shape,
+_SHOWN = {  # the others, with the call of an example
+    "as_strided": (as_strided, "(x, (2,), (1,))"),
+    "diagonal": (diagonal, "(x)"),
+    "narrow": (_of_part, "(x, 0, 0, 1)"),
+    "permute": (of_tuple(permute, "dims"), "(x, (1, 0))"),
+    "select": (select, "(x, 0, 0)"),
+    "slice": (_of_slice, "(x, 0, 0, 1)"),
+    "split": (_of_pieces, "(x, 1)[0]"),
+    "split_with_sizes": (split_with_sizes, "(x, (1, 1))[0]"),
+    "transpose": (transpose, "(x, 0, 1)"),
+    "unbind": (unbind, "(x)[0]"),
+    "unfold": (unfold, "(x, 1, 2, 1)"),
+    "unsqueeze": (unsqueeze, "(x, 0)"),
+    "view": (_of_shape, "(x, (6,))"),
 }
+_VIEWS = _BY_SHAPE | {name: view for name, (view, _) in _SHOWN.items()}
 _VIEW_OF = {"narrow": "slice", "detach": "alias"}  # forms whose view has another name in the registry
 _NODES = {
     "ReshapeAliasBackward0": "ViewBackward0",
@@ -153,26 +154,10 @@ DOC = """Like `{of}`, but copies into new contiguous memory; changing one tensor
 
     >>> import cygrad
     >>> x = {tensor}
-    >>> y = cygrad.{name}({arguments})
-    >>> {part}.data_ptr() == x.data_ptr()
+    >>> y = cygrad.{name}{call}
+    >>> y.data_ptr() == x.data_ptr()
     False
     """
-# The arguments of each in its example, where they are not a matrix alone.
-_EXAMPLES = {
-    "as_strided": "x, (2,), (1,)",
-    "expand": "x, (4, 2, 3)",
-    "narrow": "x, 0, 0, 1",
-    "permute": "x, (1, 0)",
-    "select": "x, 0, 0",
-    "slice": "x, 0, 0, 1",
-    "split": "x, 1",
-    "split_with_sizes": "x, (1, 1)",
-    "transpose": "x, 0, 1",
-    "unfold": "x, 1, 2, 1",
-    "unsqueeze": "x, 0",
-    "view": "x, (6,)",
-}
-_LISTS = ("split", "split_with_sizes", "unbind")
 
 
 def _tensor_for(of):
@@ -189,9 +174,8 @@ def _copy_form(name, view):
 
     form.__name__ = form.__qualname__ = name
     of = name.removesuffix("_copy")
-    form.__doc__ = DOC.format(
-        of=of, name=name, arguments=_EXAMPLES.get(of, "x"), tensor=_tensor_for(of), part="y[0]" if of in _LISTS else "y"
-    )
+    call = _SHOWN[of][1] if of in _SHOWN else "(x, (4, 2, 3))" if of == "expand" else "(x)"
+    form.__doc__ = DOC.format(of=of, name=name, call=call, tensor=_tensor_for(of))
     return form
 
 

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from cygrad import Size, return_types
-from cygrad.func import _trees as trees
+from cygrad.func import trees
 from cygrad.utils.warning import warn
 
 Context = Any
