@@ -152,7 +152,7 @@ from cygrad.autograd.grad_mode import is_inference_mode_enabled as is_inference_
 from cygrad.autograd.grad_mode import no_grad as no_grad
 from cygrad.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from cygrad.compiler import compile as compile
-from cygrad.func.batching import vmap as vmap
+from cygrad.func._batching import vmap as vmap
 from cygrad.futures import Future as Future
 from cygrad.jit._script import ScriptModule as ScriptModule
 from cygrad.serialization import load as load

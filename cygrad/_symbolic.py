@@ -75,7 +75,12 @@ for _name in _TWO_WAYS:
 
 
 class SymInt(_Symbolic):
-    """An integer that a tracer does not know yet; sizes here are ints, so there are none but those of a program."""
+    """An integer that a tracer does not know yet; sizes here are ints, so there are none but those of a program.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.ones(2).shape[0], cygrad.SymInt)
+    False
+    """
 
     __module__ = "cygrad"
 
@@ -86,7 +91,12 @@ class SymInt(_Symbolic):
 
 
 class SymFloat(_Symbolic):
-    """A real number that a tracer does not know yet."""
+    """A real number that a tracer does not know yet.
+
+    >>> import cygrad
+    >>> isinstance(2.5, cygrad.SymFloat)
+    False
+    """
 
     __module__ = "cygrad"
 
@@ -94,12 +104,22 @@ class SymFloat(_Symbolic):
         return self.node.guard_float("", 0)
 
     def is_integer(self) -> Any:
-        """Whether the number has no fractional part."""
+        """Whether the number has no fractional part.
+
+        >>> import cygrad
+        >>> hasattr(cygrad.SymFloat, "is_integer")
+        True
+        """
         return _wrapped(self.node.is_integer())
 
 
 class SymBool(_Symbolic):
-    """A truth value that a tracer does not know yet."""
+    """A truth value that a tracer does not know yet.
+
+    >>> import cygrad
+    >>> isinstance(True, cygrad.SymBool)
+    False
+    """
 
     __module__ = "cygrad"
 
@@ -121,14 +141,24 @@ def sym_not(a: Any) -> Any:
 
 
 def sym_float(a: Any) -> Any:
-    """Return `float(a)`; a symbolic number stays symbolic."""
+    """Return `float(a)`; a symbolic number stays symbolic.
+
+    >>> import cygrad
+    >>> cygrad.sym_float(3)
+    3.0
+    """
     if isinstance(a, SymFloat):
         return a
     return a.__sym_float__() if hasattr(a, "__sym_float__") else float(a)
 
 
 def sym_int(a: Any) -> Any:
-    """Return `int(a)`, the nearest integer towards 0; a symbolic number stays symbolic."""
+    """Return `int(a)`, the nearest integer towards 0; a symbolic number stays symbolic.
+
+    >>> import cygrad
+    >>> cygrad.sym_int(-3.7)
+    -3
+    """
     if isinstance(a, SymInt):
         return a
     return math.trunc(a) if isinstance(a, SymFloat) else int(a)  # type: ignore[arg-type]
@@ -158,12 +188,22 @@ def sym_max(a: Any, b: Any) -> Any:
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller number; a float if one of them is."""
+    """Return the smaller number; a float if one of them is.
+
+    >>> import cygrad
+    >>> cygrad.sym_min(3, 2.5), cygrad.sym_min(2, 3.5)
+    (2.5, 2.0)
+    """
     return _extremum(min, a, b)
 
 
 def sym_sum(*args: Any) -> Any:
-    """Return the sum of numbers, given one by one or in a list; 0 for none."""
+    """Return the sum of numbers, given one by one or in a list; 0 for none.
+
+    >>> import cygrad
+    >>> cygrad.sym_sum([1, 2, 3])
+    6
+    """
     numbers = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     total = 0
     for number in numbers:
@@ -172,7 +212,12 @@ def sym_sum(*args: Any) -> Any:
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
-    """Return `t` if `b` is true, else `f`. Raises AssertionError unless `b` is a bool and `t` and `f` have one type."""
+    """Return `t` if `b` is true, else `f`. Raises AssertionError unless `b` is a bool and `t` and `f` have one type.
+
+    >>> import cygrad
+    >>> cygrad.sym_ite(True, 1, 2)
+    1
+    """
     if not isinstance(b, (SymBool, bool)):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
     if type(t) is not type(f):
@@ -181,12 +226,21 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
 
 
 def sym_fresh_size(expr: Any) -> Any:
-    """Return a size as it is."""
+    """Return a size as it is.
+
+    >>> import cygrad
+    >>> cygrad.sym_fresh_size(3)
+    3
+    """
     return expr
 
 
 def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Raise RuntimeError unless `min <= size <= max`; None sets no limit."""
+    """Raise RuntimeError unless `min <= size <= max`; None sets no limit.
+
+    >>> import cygrad
+    >>> cygrad.sym_constrain_range(3, min=1, max=4)
+    """
     low, high = _SMALLEST if min is None else min, _LARGEST if max is None else max
     if low > high:
         raise RuntimeError(f"Max must be greater than or equal to min. Got min={low} max={high}")
@@ -195,7 +249,11 @@ def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = 
 
 
 def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Raise RuntimeError unless `min <= size <= max`; `min` is 0 if it is None, and `max` must be above 2."""
+    """Raise RuntimeError unless `min <= size <= max`; `min` is 0 if it is None, and `max` must be above 2.
+
+    >>> import cygrad
+    >>> cygrad.sym_constrain_range_for_size(3, max=4)
+    """
     if max is not None and max <= 2:
         raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
     sym_constrain_range(size, min=0 if min is None else min, max=max)
@@ -207,7 +265,12 @@ def _function(name: str) -> Callable[[Any], Any]:
         return getattr(a, method)() if hasattr(a, method) else getattr(math, name)(a)
 
     function.__name__ = function.__qualname__ = f"_sym_{name}"
-    function.__doc__ = f"Return `math.{name}(a)`; a symbolic number stays symbolic."
+    function.__doc__ = f"""Return `math.{name}(a)`; a symbolic number stays symbolic.
+
+    >>> import cygrad, math
+    >>> cygrad._sym_{name}(1) == math.{name}(1)
+    True
+    """
     return function
 
 

@@ -40,13 +40,29 @@ class Future(Generic[T]):
         self._advance: Callable[[bool], None] | None = None
 
     def done(self) -> bool:
-        """Whether the result or an error is there."""
+        """Whether the result or an error is there.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.done()
+        False
+        >>> future.set_result(3)
+        >>> future.done()
+        True
+        """
         if self._advance is not None and not self._is_done:
             self._advance(False)
         return self._is_done
 
     def wait(self) -> T:
-        """Wait for the result, and return it; raise the error if there is one."""
+        """Wait for the result, and return it; raise the error if there is one.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.set_result("done")
+        >>> future.wait()
+        'done'
+        """
         if self._advance is not None and not self._is_done:
             self._advance(True)
         with self._changed:
@@ -54,7 +70,14 @@ class Future(Generic[T]):
         return self.value()
 
     def value(self) -> T:
-        """Return the result, or raise the error. Raises RuntimeError if neither is there yet."""
+        """Return the result, or raise the error. Raises RuntimeError if neither is there yet.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.set_result(3)
+        >>> future.value()
+        3
+        """
         if not self._is_done:
             raise RuntimeError("the Future is not completed\n  to fix it: call wait(), which waits for the result")
         if self._error is not None:
@@ -65,6 +88,13 @@ class Future(Generic[T]):
         """Return a future of what `callback(self)` returns once this future is done; at once if it is.
 
         An error in the callback becomes the RuntimeError of that future.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> twice = future.then(lambda future: 2 * future.value())
+        >>> future.set_result(3)
+        >>> twice.wait()
+        6
         """
         _check_callable("then", callback)
         following: Future[S] = Future()
@@ -82,7 +112,14 @@ class Future(Generic[T]):
         return following
 
     def add_done_callback(self, callback: "Callable[[Future[T]], None]") -> None:
-        """Call `callback(self)` once this future is done; at once if it is. Its errors are only printed."""
+        """Call `callback(self)` once this future is done; at once if it is. Its errors are only printed.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.add_done_callback(lambda future: print("got", future.value()))
+        >>> future.set_result(3)
+        got 3
+        """
         _check_callable("add_done_callback", callback)
 
         def proceed(done):
@@ -94,11 +131,27 @@ class Future(Generic[T]):
         self._call_when_done(proceed)
 
     def set_result(self, result: T) -> None:
-        """Set the result, and call what waits for it. Raises RuntimeError if the future is done already."""
+        """Set the result, and call what waits for it. Raises RuntimeError if the future is done already.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.set_result(3)
+        >>> future.wait()
+        3
+        """
         self._finish(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the error that `wait` raises. Raises AssertionError if `result` is no exception."""
+        """Set the error that `wait` raises. Raises AssertionError if `result` is no exception.
+
+        >>> import cygrad
+        >>> future = cygrad.futures.Future()
+        >>> future.set_exception(ValueError("no such file"))
+        >>> future.wait()
+        Traceback (most recent call last):
+            ...
+        ValueError: no such file
+        """
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)

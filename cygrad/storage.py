@@ -62,6 +62,17 @@ def _wrong(cls: type) -> str:
     )
 
 
+_DOC = """A storage of {dtype}: called with nothing, a size, a sequence, or `wrap_storage`. Prefer `UntypedStorage`.
+
+    Raises TypeError for a tensor, RuntimeError for other arguments.
+
+    >>> import cygrad
+    >>> storage = cygrad.{name}(2)
+    >>> len(storage), storage.dtype
+    (2, torch.{dtype})
+    """
+
+
 def __getattr__(name: str) -> Any:
     kind = _DTYPES.get(name.removesuffix("Storage"))
     if kind is None or not name.endswith("Storage"):
@@ -70,7 +81,7 @@ def __getattr__(name: str) -> Any:
         "__slots__": (),
         "__module__": "cygrad",
         "dtype": getattr(cygrad, kind),
-        "__doc__": _LegacyStorage.__doc__,
+        "__doc__": _DOC.format(name=name, dtype=kind),
     }
     globals()[name] = found = _LegacyStorageMeta(name, (_LegacyStorage,), namespace)
     return found

@@ -33,7 +33,12 @@ _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", 
 
 
 class DeviceObjType:
-    """The type of devices in TorchScript, of which there are no objects."""
+    """The type of devices in TorchScript, of which there are no objects.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.device("cpu"), cygrad.DeviceObjType)
+    False
+    """
 
     def __init__(self, *args: Any) -> None:
         raise TypeError("torch._C.DeviceObjType: No constructor defined!")

@@ -56,7 +56,12 @@ DispatchKey: Any = IntEnum("DispatchKey", _KEYS, module="cygrad._C", qualname="D
 DispatchKey.__doc__ = "The functions of an op among which PyTorch's dispatcher chooses."
 _NUMBERS = {name: number for number, name in enumerate(_TAGS)}
 Tag: Any = IntEnum("Tag", _NUMBERS, module="cygrad", qualname="Tag")  # type: ignore[misc]
-Tag.__doc__ = "What PyTorch notes of an op."
+Tag.__doc__ = """What PyTorch notes of an op.
+
+    >>> import cygrad
+    >>> cygrad.Tag.pointwise.name
+    'pointwise'
+    """
 
 
 class DispatchKeySet:

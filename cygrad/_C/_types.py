@@ -18,7 +18,14 @@ __all__ = [
 
 
 class Type:
-    """A type of TorchScript."""
+    """A type of TorchScript.
+
+    It is the base of the others, and cannot be made. Raises TypeError.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.IntType.get(), cygrad.Type)
+    True
+    """
 
     _text = ""
     __hash__ = None  # type: ignore[assignment]  # as in PyTorch
@@ -40,23 +47,48 @@ class Type:
         return str(self)
 
     def str(self) -> builtins.str:
-        """The type as text."""
+        """The type as text.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofInts().str()
+        'List[int]'
+        """
         return self.__str__()
 
     def kind(self) -> builtins.str:
-        """The name of the class."""
+        """The name of the class.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofInts().kind()
+        'ListType'
+        """
         return type(self).__name__
 
     def containedTypes(self) -> list[Type]:
-        """The parts of the type."""
+        """The parts of the type.
+
+        >>> import cygrad
+        >>> cygrad.IntType.get().containedTypes()
+        []
+        """
         return []
 
     def is_interface_type(self) -> bool:
-        """Whether the type is an interface that a program has defined: never."""
+        """Whether the type is an interface that a program has defined: never.
+
+        >>> import cygrad
+        >>> cygrad.IntType.get().is_interface_type()
+        False
+        """
         return False
 
     def isSubtypeOf(self, other: Type) -> bool:
-        """Whether each value of this type is one of the other type."""
+        """Whether each value of this type is one of the other type.
+
+        >>> import cygrad
+        >>> cygrad.IntType.get().isSubtypeOf(cygrad.FloatType.get())
+        False
+        """
         if isinstance(other, AnyType) or self == other:
             return True
         if isinstance(other, (OptionalType, UnionType)):
@@ -109,155 +141,290 @@ class _Holder(Type):
 
 
 class AnyType(_Single):
-    """Any value."""
+    """Any value.
+
+    >>> import cygrad
+    >>> cygrad.IntType.get().isSubtypeOf(cygrad.AnyType.get())
+    True
+    """
 
     _text = "Any"
 
 
 class BoolType(_Single):
-    """`bool`."""
+    """`bool`.
+
+    >>> import cygrad
+    >>> cygrad.BoolType.get()
+    bool
+    """
 
     _text = "bool"
 
 
 class ComplexType(_Single):
-    """`complex`."""
+    """`complex`.
+
+    >>> import cygrad
+    >>> cygrad.ComplexType.get()
+    complex
+    """
 
     _text = "complex"
 
 
 class FloatType(_Single):
-    """`float`."""
+    """`float`.
+
+    >>> import cygrad
+    >>> cygrad.FloatType.get()
+    float
+    """
 
     _text = "float"
 
 
 class IntType(_Single):
-    """`int`."""
+    """`int`.
+
+    >>> import cygrad
+    >>> cygrad.IntType.get()
+    int
+    """
 
     _text = "int"
 
 
 class NoneType(_Single):
-    """The type of None."""
+    """The type of None.
+
+    >>> import cygrad
+    >>> cygrad.NoneType.get()
+    NoneType
+    """
 
     _text = "NoneType"
 
 
 class NumberType(_Single):
-    """A number of any kind."""
+    """A number of any kind.
+
+    >>> import cygrad
+    >>> cygrad.IntType.get().isSubtypeOf(cygrad.NumberType.get())
+    True
+    """
 
     _text = "number"
 
 
 class PyObjectType(_Single):
-    """Any object of Python."""
+    """Any object of Python.
+
+    >>> import cygrad
+    >>> cygrad.PyObjectType.get()
+    PyObject
+    """
 
     _text = "PyObject"
 
 
 class StreamObjType(_Single):
-    """A stream."""
+    """A stream.
+
+    >>> import cygrad
+    >>> cygrad.StreamObjType.get()
+    Stream
+    """
 
     _text = "Stream"
 
 
 class StringType(_Single):
-    """`str`."""
+    """`str`.
+
+    >>> import cygrad
+    >>> cygrad.StringType.get()
+    str
+    """
 
     _text = "str"
 
 
 class SymBoolType(_Single):
-    """A bool that depends on sizes."""
+    """A bool that depends on sizes.
+
+    >>> import cygrad
+    >>> cygrad.SymBoolType.get()
+    bool
+    """
 
     _text = "bool"
 
 
 class SymIntType(_Single):
-    """An int that depends on sizes."""
+    """An int that depends on sizes.
+
+    >>> import cygrad
+    >>> cygrad.SymIntType.get()
+    int
+    """
 
     _text = "int"
 
 
 class TensorType(_Single):
-    """A tensor."""
+    """A tensor.
+
+    >>> import cygrad
+    >>> cygrad.TensorType.get()
+    Tensor
+    """
 
     _text = "Tensor"
 
     @classmethod
     def getInferred(cls) -> TensorType:
-        """The type of a value of which nothing is said."""
+        """The type of a value of which nothing is said.
+
+        >>> import cygrad
+        >>> cygrad.TensorType.getInferred()
+        Tensor
+        """
         return cls.get()
 
 
 class AwaitType(_Holder):
-    """A value to be computed when it is asked for."""
+    """A value to be computed when it is asked for.
+
+    >>> import cygrad
+    >>> cygrad.AwaitType(cygrad.IntType.get())
+    Await[int]
+    """
 
     _text = "Await"
 
 
 class FutureType(_Holder):
-    """A value to come."""
+    """A value to come.
+
+    >>> import cygrad
+    >>> cygrad.FutureType(cygrad.IntType.get())
+    Future[int]
+    """
 
     _text = "Future"
 
 
 class ListType(_Holder):
-    """A list of values of one type."""
+    """A list of values of one type.
+
+    >>> import cygrad
+    >>> cygrad.ListType(cygrad.IntType.get()).getElementType()
+    int
+    """
 
     _text = "List"
 
     @staticmethod
     def ofInts() -> ListType:
-        """The type of lists of ints."""
+        """The type of lists of ints.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofInts() == cygrad.ListType(cygrad.IntType.get())
+        True
+        """
         return ListType(IntType.get())
 
     @staticmethod
     def ofFloats() -> ListType:
-        """The type of lists of floats."""
+        """The type of lists of floats.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofFloats()
+        List[float]
+        """
         return ListType(FloatType.get())
 
     @staticmethod
     def ofComplexDoubles() -> ListType:
-        """The type of lists of complex numbers."""
+        """The type of lists of complex numbers.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofComplexDoubles()
+        List[complex]
+        """
         return ListType(ComplexType.get())
 
     @staticmethod
     def ofBools() -> ListType:
-        """The type of lists of bools."""
+        """The type of lists of bools.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofBools()
+        List[bool]
+        """
         return ListType(BoolType.get())
 
     @staticmethod
     def ofStrings() -> ListType:
-        """The type of lists of strings."""
+        """The type of lists of strings.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofStrings()
+        List[str]
+        """
         return ListType(StringType.get())
 
     @staticmethod
     def ofTensors() -> ListType:
-        """The type of lists of tensors."""
+        """The type of lists of tensors.
+
+        >>> import cygrad
+        >>> cygrad.ListType.ofTensors()
+        List[Tensor]
+        """
         return ListType(TensorType.get())
 
 
 class OptionalType(_Holder):
-    """A value or None."""
+    """A value or None.
+
+    >>> import cygrad
+    >>> cygrad.NoneType.get().isSubtypeOf(cygrad.OptionalType(cygrad.IntType.get()))
+    True
+    """
 
     _text = "Optional"
 
     @staticmethod
     def ofTensor() -> OptionalType:
-        """A tensor or None."""
+        """A tensor or None.
+
+        >>> import cygrad
+        >>> cygrad.OptionalType.ofTensor()
+        Optional[Tensor]
+        """
         return OptionalType(TensorType.get())
 
 
 class RRefType(_Holder):
-    """A reference to a value of another process."""
+    """A reference to a value of another process.
+
+    >>> import cygrad
+    >>> cygrad.RRefType(cygrad.IntType.get())
+    RRef[int]
+    """
 
     _text = "RRef"
 
 
 class DictType(Type):
-    """A dictionary of keys of one type and values of one type."""
+    """A dictionary of keys of one type and values of one type.
+
+    >>> import cygrad
+    >>> cygrad.DictType(cygrad.StringType.get(), cygrad.IntType.get())
+    Dict[str, int]
+    """
 
     def __init__(self, key: Type, value: Type) -> None:
         self._key, self._value = key, value
@@ -268,20 +435,40 @@ class DictType(Type):
     __repr__ = __str__
 
     def getKeyType(self) -> Type:
-        """The type of keys."""
+        """The type of keys.
+
+        >>> import cygrad
+        >>> cygrad.DictType(cygrad.StringType.get(), cygrad.IntType.get()).getKeyType()
+        str
+        """
         return self._key
 
     def getValueType(self) -> Type:
-        """The type of values."""
+        """The type of values.
+
+        >>> import cygrad
+        >>> cygrad.DictType(cygrad.StringType.get(), cygrad.IntType.get()).getValueType()
+        int
+        """
         return self._value
 
     def containedTypes(self) -> list[Type]:
-        """Both."""
+        """Both.
+
+        >>> import cygrad
+        >>> cygrad.DictType(cygrad.StringType.get(), cygrad.IntType.get()).containedTypes()
+        [str, int]
+        """
         return [self._key, self._value]
 
 
 class TupleType(Type):
-    """A tuple of values of given types."""
+    """A tuple of values of given types.
+
+    >>> import cygrad
+    >>> cygrad.TupleType([cygrad.IntType.get(), cygrad.StringType.get()])
+    Tuple[int, str]
+    """
 
     def __init__(self, elements: Sequence[Type]) -> None:
         self._elements = list(elements)
@@ -292,14 +479,24 @@ class TupleType(Type):
     __repr__ = __str__
 
     def elements(self) -> list[Type]:
-        """The types of the values."""
+        """The types of the values.
+
+        >>> import cygrad
+        >>> cygrad.TupleType([cygrad.IntType.get(), cygrad.StringType.get()]).containedTypes()
+        [int, str]
+        """
         return list(self._elements)
 
     containedTypes = elements
 
 
 class UnionType(Type):
-    """A value of one of several types."""
+    """A value of one of several types.
+
+    >>> import cygrad
+    >>> cygrad.UnionType([cygrad.IntType.get(), cygrad.StringType.get()])
+    Union[int, str]
+    """
 
     def __init__(self, types: Sequence[Type]) -> None:
         self._types = list(types)
@@ -310,28 +507,57 @@ class UnionType(Type):
     __repr__ = __str__
 
     def containedTypes(self) -> list[Type]:
-        """The types."""
+        """The types.
+
+        >>> import cygrad
+        >>> cygrad.UnionType([cygrad.IntType.get(), cygrad.StringType.get()]).containedTypes()
+        [int, str]
+        """
         return list(self._types)
 
 
 class InferredType:
-    """A type that was found, or the reason why none was."""
+    """A type that was found, or the reason why none was.
+
+    >>> import cygrad
+    >>> from cygrad._C import InferredType
+    >>> InferredType(cygrad.IntType.get()).type()
+    int
+    """
 
     def __init__(self, found: Type | str) -> None:
         self._found = found
 
     def success(self) -> bool:
-        """Whether there is a type."""
+        """Whether there is a type.
+
+        >>> import cygrad
+        >>> from cygrad._C import InferredType
+        >>> InferredType(cygrad.IntType.get()).success(), InferredType("no annotation").success()
+        (True, False)
+        """
         return isinstance(self._found, Type)
 
     def type(self) -> Any:
-        """The type. Raises RuntimeError if there is none."""
+        """The type. Raises RuntimeError if there is none.
+
+        >>> import cygrad
+        >>> from cygrad._C import InferredType
+        >>> InferredType(cygrad.IntType.get()).type()
+        int
+        """
         if not self.success():
             raise RuntimeError(f"Tried to get the type from an InferredType that has none: {self._found}")
         return self._found
 
     def reason(self) -> Any:
-        """Why there is no type. Raises RuntimeError if there is one."""
+        """Why there is no type. Raises RuntimeError if there is one.
+
+        >>> import cygrad
+        >>> from cygrad._C import InferredType
+        >>> InferredType("no annotation").reason()
+        'no annotation'
+        """
         if self.success():
             raise RuntimeError("Tried to get the reason of an InferredType that has a type")
         return self._found

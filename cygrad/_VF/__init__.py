@@ -17,7 +17,14 @@ def _removed(name: str, text: str) -> Any:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed.{text}")
 
     removed.__name__ = removed.__qualname__ = name
-    removed.__doc__ = "Raise RuntimeError: PyTorch has removed this function."
+    removed.__doc__ = f"""Raise RuntimeError: PyTorch has removed this function.
+
+    >>> import cygrad
+    >>> cygrad.{name}()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: This function was deprecated since version 1.9 and is now removed...
+    """
     return removed
 
 

@@ -233,7 +233,14 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Enable or disable autocast for a device type ("cuda" if only the flag is given); prefer `autocast`."""
+    """Enable or disable autocast for a device type ("cuda" if only the flag is given); prefer `autocast`.
+
+    >>> import cygrad
+    >>> cygrad.set_autocast_enabled("cpu", True)
+    >>> cygrad.is_autocast_enabled("cpu")
+    True
+    >>> cygrad.set_autocast_enabled("cpu", False)
+    """
     if enabled is None:
         device_type, enabled = "cuda", device_type
     core.set_enabled(device_type, enabled)
@@ -250,33 +257,68 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype in which autocast computes matrix products on a device type."""
+    """Set the dtype in which autocast computes matrix products on a device type.
+
+    >>> import cygrad
+    >>> cygrad.set_autocast_dtype("cpu", cygrad.float16)
+    >>> cygrad.get_autocast_dtype("cpu")
+    torch.float16
+    >>> cygrad.set_autocast_dtype("cpu", cygrad.bfloat16)
+    """
     core.set_dtype(device_type, dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are cached until autocast ends."""
+    """Whether casts of parameters are cached until autocast ends.
+
+    >>> import cygrad
+    >>> cygrad.is_autocast_cache_enabled()
+    True
+    """
     return core.state.cache_enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Enable or disable caching of parameter casts until autocast ends."""
+    """Enable or disable caching of parameter casts until autocast ends.
+
+    >>> import cygrad
+    >>> cygrad.set_autocast_cache_enabled(False)
+    >>> cygrad.is_autocast_cache_enabled()
+    False
+    >>> cygrad.set_autocast_cache_enabled(True)
+    """
     core.state.cache_enabled = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Clear the cache of parameter casts."""
+    """Clear the cache of parameter casts.
+
+    `autocast` does so itself when its outermost block ends.
+
+    >>> import cygrad
+    >>> cygrad.clear_autocast_cache()
+    """
     core.clear_cache()
 
 
 def autocast_increment_nesting() -> int:
-    """Increment and return the autocast nesting depth."""
+    """Increment and return the autocast nesting depth.
+
+    >>> import cygrad
+    >>> cygrad.autocast_increment_nesting(), cygrad.autocast_decrement_nesting()
+    (1, 0)
+    """
     core.state.nesting += 1
     return core.state.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Decrement and return the autocast nesting depth."""
+    """Decrement and return the autocast nesting depth.
+
+    >>> import cygrad
+    >>> cygrad.autocast_increment_nesting(), cygrad.autocast_decrement_nesting()
+    (1, 0)
+    """
     core.state.nesting -= 1
     return core.state.nesting
 
@@ -286,37 +328,84 @@ def _warn_old(call: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Deprecated alias of `is_autocast_enabled("cpu")`."""
+    """Deprecated alias of `is_autocast_enabled("cpu")`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"), cygrad.autocast("cpu"):
+    ...     print(cygrad.is_autocast_cpu_enabled())
+    True
+    """
     _warn_old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return core.is_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Deprecated alias of `set_autocast_enabled("cpu", enabled)`."""
+    """Deprecated alias of `set_autocast_enabled("cpu", enabled)`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.set_autocast_cpu_enabled(True)
+    >>> cygrad.is_autocast_enabled("cpu")
+    True
+    >>> cygrad.set_autocast_enabled("cpu", False)
+    """
     _warn_old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     core.set_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Deprecated alias of `get_autocast_dtype("cpu")`."""
+    """Deprecated alias of `get_autocast_dtype("cpu")`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     print(cygrad.get_autocast_cpu_dtype())
+    torch.bfloat16
+    """
     _warn_old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return core.get_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Deprecated alias of `set_autocast_dtype("cpu", dtype)`."""
+    """Deprecated alias of `set_autocast_dtype("cpu", dtype)`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.set_autocast_cpu_dtype(cygrad.float16)
+    >>> cygrad.get_autocast_dtype("cpu")
+    torch.float16
+    >>> cygrad.set_autocast_dtype("cpu", cygrad.bfloat16)
+    """
     _warn_old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     core.set_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Deprecated alias of `get_autocast_dtype("cuda")`."""
+    """Deprecated alias of `get_autocast_dtype("cuda")`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     print(cygrad.get_autocast_gpu_dtype())
+    torch.float16
+    """
     _warn_old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return core.get_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """Deprecated alias of `set_autocast_dtype("cuda", dtype)`."""
+    """Deprecated alias of `set_autocast_dtype("cuda", dtype)`.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.set_autocast_gpu_dtype(cygrad.float16)
+    >>> cygrad.get_autocast_dtype("cuda")
+    torch.float16
+    """
     _warn_old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     core.set_dtype("cuda", dtype)
 

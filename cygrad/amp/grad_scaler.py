@@ -95,7 +95,13 @@ class GradScaler:
     # Iteration
 
     def scale(self, outputs: Any) -> Any:
-        """Return the loss, or the losses in nested lists and tuples, times the scale."""
+        """Return the loss, or the losses in nested lists and tuples, times the scale.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale(cygrad.tensor(0.5))
+        tensor(4.)
+        """
         if not self._enabled:
             return outputs
         return self._scaled(outputs)
@@ -115,6 +121,14 @@ class GradScaler:
         """Divide the gradients of an optimizer's parameters by the scale, in place, before its `step`.
 
         Raises `RuntimeError` when called twice in one iteration, or after `step`.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> scaler = cygrad.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale(w.sum()).backward()
+        >>> scaler.unscale_(cygrad.optim.SGD([w], lr=0.5))
+        >>> w.grad
+        tensor([1.])
         """
         if not self._enabled:
             return
@@ -148,6 +162,15 @@ class GradScaler:
         """Call `optimizer.step(*args, **kwargs)` unless a gradient is infinite or NaN; unscale first if necessary.
 
         Returns the result of the step, or None if it is skipped.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.5)
+        >>> scaler = cygrad.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale(w.sum()).backward()
+        >>> scaler.step(optimizer)
+        >>> w.detach()
+        tensor([0.5000])
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -172,7 +195,15 @@ class GradScaler:
         return None if found else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
-        """Adapt the scale, or set it to `new_scale`, at the end of each iteration."""
+        """Adapt the scale, or set it to `new_scale`, at the end of each iteration.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu", init_scale=8.0)
+        >>> loss = scaler.scale(cygrad.tensor(1.0))
+        >>> scaler.update(2.0)
+        >>> scaler.get_scale()
+        2.0
+        """
         if not self._enabled:
             return
         scale = self._check_scale("update")
@@ -237,41 +268,92 @@ class GradScaler:
         return int(self._growth_tracker)
 
     def get_scale(self) -> float:
-        """Return the scale; 1.0 if disabled."""
+        """Return the scale; 1.0 if disabled.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu", init_scale=8.0).get_scale()
+        8.0
+        """
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale grows."""
+        """Return the factor by which the scale grows.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu").get_growth_factor()
+        2.0
+        """
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale grows."""
+        """Set the factor by which the scale grows.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu")
+        >>> scaler.set_growth_factor(4.0)
+        >>> scaler.get_growth_factor()
+        4.0
+        """
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return the factor applied to the scale after an infinite or NaN gradient."""
+        """Return the factor applied to the scale after an infinite or NaN gradient.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu").get_backoff_factor()
+        0.5
+        """
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor applied to the scale after an infinite or NaN gradient."""
+        """Set the factor applied to the scale after an infinite or NaN gradient.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu")
+        >>> scaler.set_backoff_factor(0.25)
+        >>> scaler.get_backoff_factor()
+        0.25
+        """
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return the number of steps after which the scale grows."""
+        """Return the number of steps after which the scale grows.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu").get_growth_interval()
+        2000
+        """
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the number of steps after which the scale grows."""
+        """Set the number of steps after which the scale grows.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu")
+        >>> scaler.set_growth_interval(100)
+        >>> scaler.get_growth_interval()
+        100
+        """
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether scaling is enabled."""
+        """Whether scaling is enabled.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu").is_enabled()
+        True
+        """
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return scale, options, and the number of steps since the scale changed; empty if disabled."""
+        """Return scale, options, and the number of steps since the scale changed; empty if disabled.
+
+        >>> import cygrad
+        >>> cygrad.GradScaler("cpu", init_scale=8.0).state_dict()["scale"]
+        8.0
+        """
         if not self._enabled:
             return {}
         return {
@@ -283,7 +365,16 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state returned by `state_dict`, including that of PyTorch's scaler."""
+        """Restore a state returned by `state_dict`, including that of PyTorch's scaler.
+
+        Raises RuntimeError for an empty state.
+
+        >>> import cygrad
+        >>> scaler = cygrad.GradScaler("cpu")
+        >>> scaler.load_state_dict(cygrad.GradScaler("cpu", init_scale=8.0).state_dict())
+        >>> scaler.get_scale()
+        8.0
+        """
         if not self._enabled:
             return
         if len(state_dict) == 0:

@@ -7,12 +7,9 @@ from cygrad.autograd import anomaly_mode as anomaly_mode
 from cygrad.autograd import forward_ad as forward_ad
 from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional
-from cygrad.autograd import functional_checks as functional_checks
 from cygrad.autograd import grad_mode as grad_mode
-from cygrad.autograd import gradcheck_report as gradcheck_report
 from cygrad.autograd import graph as graph
 from cygrad.autograd import hook_order as hook_order
-from cygrad.autograd import jacobians as jacobians
 from cygrad.autograd import profiler as profiler
 from cygrad.autograd import profiler_legacy as profiler_legacy
 from cygrad.autograd import profiler_util as profiler_util

@@ -8,20 +8,48 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
+__all__ = [
+    "detect_anomaly",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "nan_check",
+    "set_anomaly_enabled",
+    "set_detect_anomaly",
+]
+
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Whether anomaly mode is on.
+
+    >>> import cygrad
+    >>> with cygrad.autograd.set_detect_anomaly(True):
+    ...     cygrad.is_anomaly_enabled()
+    True
+    """
     return get_anomaly()[0]
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode, when enabled, checks for NaN."""
+    """Whether anomaly mode, when enabled, checks for NaN.
+
+    >>> import cygrad
+    >>> with cygrad.autograd.set_detect_anomaly(True, check_nan=False):
+    ...     cygrad.is_anomaly_check_nan_enabled()
+    False
+    """
     enabled, check_nan = get_anomaly()
     return check_nan or not enabled
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Enable or disable anomaly mode. Raises TypeError unless both arguments are bools."""
+    """Enable or disable anomaly mode. Raises TypeError unless both arguments are bools.
+
+    >>> import cygrad
+    >>> cygrad.set_anomaly_enabled(True)
+    >>> cygrad.is_anomaly_enabled()
+    True
+    >>> cygrad.set_anomaly_enabled(False)
+    """
     set_anomaly(_checked(mode, check_nan))
 
 

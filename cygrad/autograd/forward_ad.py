@@ -18,7 +18,13 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The result of `unpack_dual`: the tensor without its tangent, and the tangent or None."""
+    """The result of `unpack_dual`: the tensor without its tangent, and the tangent or None.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import forward_ad
+    >>> forward_ad.unpack_dual(cygrad.tensor(3.0)).tangent is None
+    True
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -43,7 +49,13 @@ def _enter(level):
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the dual level and drop the tangents of all tensors. Raises RuntimeError if no level is open."""
+    """Close the dual level and drop the tangents of all tensors. Raises RuntimeError if no level is open.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> forward_ad.exit_dual_level(level=level)
+    """
     count = len(forward_mode.dual_levels())
     if level is not None and level != count - 1:
         raise RuntimeError(
@@ -92,6 +104,13 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     `tangent` must have the shape of `tensor`. Raises RuntimeError outside a level and for a different shape, ValueError
     for non-differentiable dtypes.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
+    ...     forward_ad.unpack_dual(x * x).tangent
+    tensor(6.)
     """
     number, level = level, _level(level, "_make_dual")
     if level is None and number is not None and number >= 0:
@@ -118,7 +137,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return (primal, tangent) of a tensor; the tangent is None if it has none, or outside a level."""
+    """Return (primal, tangent) of a tensor; the tangent is None if it has none, or outside a level.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
+    ...     forward_ad.unpack_dual(x * x)
+    UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
+    """
     level = _level(level, "_unpack_dual")
     if level is None:
         return UnpackedDualTensor(tensor, None)

@@ -13,6 +13,8 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
 FunctionCtx = PyNode
 
 
@@ -68,17 +70,63 @@ class Function(PyNode):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; to be overridden."""
+        """Compute the outputs; to be overridden.
+
+        It takes `ctx` and the arguments of `apply`, or, with `setup_context`, the arguments alone. Nothing in it is
+        recorded.
+
+        >>> import cygrad
+        >>> class Double(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        >>> Double.apply(cygrad.tensor(3.0))
+        tensor(6.)
+        """
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save the values that backward needs, if `forward` does not take `ctx`."""
+        """Save the values that backward needs, if `forward` does not take `ctx`.
+
+        >>> import cygrad
+        >>> class Square(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x * x
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_backward(*inputs)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return 2 * ctx.saved_tensors[0] * g
+        >>> x = cygrad.tensor(3.0, requires_grad=True)
+        >>> Square.apply(x).backward()
+        >>> x.grad
+        tensor(6.)
+        """
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Compute the gradients of the inputs; to be overridden."""
+        """Compute the gradients of the inputs; to be overridden.
+
+        There is one gradient for each output, and one result for each argument of `forward`: None for those without
+        gradient. Raises NotImplementedError if it is not overridden.
+
+        >>> import cygrad
+        >>> class Double(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return 2 * g
+        >>> x = cygrad.tensor(3.0, requires_grad=True)
+        >>> Double.apply(x).backward()
+        >>> x.grad
+        tensor(2.)
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -88,7 +136,22 @@ class Function(PyNode):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the tangents of the outputs from those of the arguments (None where missing), for forward mode."""
+        """Compute the tangents of the outputs from those of the arguments (None where missing), for forward mode.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import forward_ad
+        >>> class Double(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     def jvp(ctx, tangent):
+        ...         return 2 * tangent
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
+        ...     forward_ad.unpack_dual(Double.apply(x)).tangent
+        tensor(2.)
+        """
         from cygrad._core.diagnostics.custom_functions import no_jvp  # needed only for errors
 
         raise no_jvp(ctx)
@@ -99,6 +162,20 @@ class Function(PyNode):
 
         Called by `vmap` for a class with `setup_context`. `args` are those of `apply`, where tensors have the batch
         dimension given by `in_dims`, None for unbatched arguments; `info` has `batch_size` and `randomness`.
+
+        >>> import cygrad
+        >>> class Double(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         pass
+        ...     @staticmethod
+        ...     def vmap(info, in_dims, x):
+        ...         return Double.apply(x), in_dims[0]
+        >>> cygrad.func.vmap(Double.apply)(cygrad.tensor([1.0, 2.0]))
+        tensor([2., 4.])
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -107,7 +184,20 @@ class Function(PyNode):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs and record this function as one node."""
+        """Compute the outputs and record this function as one node.
+
+        >>> import cygrad
+        >>> class Square(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return 2 * ctx.saved_tensors[0] * g
+        >>> Square.apply(cygrad.tensor(3.0, requires_grad=True))
+        tensor(9., grad_fn=<SquareBackward>)
+        """
         ctx = cls._backward_cls.__new__(cls._backward_cls)
         if cls.setup_context is Function.setup_context:
             if kwargs:
@@ -199,7 +289,13 @@ def _with_defaults(forward, args, kwargs):
 
 
 class InplaceFunction(Function):
-    """An old-style function that may change its input in place if `inplace` is set."""
+    """An old-style function that may change its input in place if `inplace` is set.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.function import InplaceFunction
+    >>> issubclass(InplaceFunction, cygrad.autograd.Function)
+    True
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -226,7 +322,25 @@ _DelayedError._backward_cls.__name__ = "torch::autograd::Error"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for a `backward` that is not differentiable itself: attempts to differentiate it raise an error."""
+    """Decorator for a `backward` that is not differentiable itself: attempts to differentiate it raise an error.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.function import once_differentiable
+    >>> class Double(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, g):
+    ...         return 2 * g
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> (grad,) = cygrad.autograd.grad(Double.apply(x), x, create_graph=True)
+    >>> grad.backward()
+    Traceback (most recent call last):
+        ...
+    cygrad.errors.NoGradientError: element 0 of tensors does not require grad and does not have a grad_fn...
+    """
 
     @functools.wraps(fn)
     def wrapper(ctx, *args):

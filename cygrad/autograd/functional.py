@@ -16,7 +16,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import check_no_transform
 from cygrad._ops.creation.ranges import eye
 from cygrad._ops.shape.stacking import stack
-from cygrad.autograd.functional_checks import (
+from cygrad.autograd._functional_checks import (
     check_not_vectorized,
     check_strategy,
     checked_vector,

@@ -18,6 +18,17 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
 
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -40,7 +51,13 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is inside `inference_mode()`."""
+    """Whether this thread is inside `inference_mode()`.
+
+    >>> import cygrad
+    >>> with cygrad.inference_mode():
+    ...     cygrad.is_inference_mode_enabled()
+    True
+    """
     return bool(get_modes() & INFERENCE)
 
 
@@ -140,7 +157,13 @@ class set_grad_enabled(_Mode):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self) -> set_grad_enabled:
-        """Return a fresh instance; creating it switches grad mode immediately."""
+        """Return a fresh instance; creating it switches grad mode immediately.
+
+        >>> import cygrad
+        >>> with cygrad.set_grad_enabled(True).clone():
+        ...     cygrad.is_grad_enabled()
+        True
+        """
         return set_grad_enabled(self.mode)
 
 
@@ -169,7 +192,13 @@ class inference_mode(_Mode):
         return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
 
     def clone(self) -> inference_mode:
-        """Return a fresh instance."""
+        """Return a fresh instance.
+
+        >>> import cygrad
+        >>> with cygrad.inference_mode().clone():
+        ...     cygrad.is_inference_mode_enabled()
+        True
+        """
         return inference_mode(self.mode)
 
 

@@ -18,10 +18,10 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.random.random import randn, randn_like
-from cygrad.autograd import gradcheck_report as reports
-from cygrad.autograd import jacobians
-from cygrad.autograd.gradcheck_report import GradcheckError
-from cygrad.autograd.jacobians import values_of
+from cygrad.autograd import _gradcheck_report as reports
+from cygrad.autograd import _jacobians as jacobians
+from cygrad.autograd._gradcheck_report import GradcheckError
+from cygrad.autograd._jacobians import values_of
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

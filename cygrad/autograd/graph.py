@@ -122,6 +122,14 @@ class save_on_cpu(saved_tensors_hooks):
     Tensors from a GPU are moved back to it when needed. For tensors on the CPU, the copy protects the saved values from
     in-place changes. With `pin_memory`, copies of GPU tensors are in page-locked memory, and are moved back
     asynchronously. `device_type` is accepted for compatibility.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> with cygrad.autograd.graph.save_on_cpu():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -141,7 +149,17 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
-    """For a block, make `saved_tensors_hooks` raise RuntimeError with this message; TypeError if it is not a string."""
+    """For a block, make `saved_tensors_hooks` raise RuntimeError with this message; TypeError if it is not a string.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
+    >>> with disable_saved_tensors_hooks("hooks are not supported here"):
+    ...     with saved_tensors_hooks(lambda x: x, lambda x: x):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    RuntimeError: hooks are not supported here
+    """
 
     def __init__(self, error_message: str) -> None:
         if not isinstance(error_message, str):
@@ -346,6 +364,12 @@ def region_activation_memory_budget(budget: float) -> Any:
     """Raises RuntimeError, as in PyTorch outside compiled code: to save memory, use `utils.checkpoint`.
 
     Raises TypeError for non-numbers, ValueError for numbers that are not between 0 and 1.
+
+    >>> import cygrad
+    >>> cygrad.autograd.graph.region_activation_memory_budget(0.5)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.autograd.graph.region_activation_memory_budget can only be used inside a to...
     """
     name = "torch.autograd.graph.region_activation_memory_budget"
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
@@ -359,12 +383,20 @@ def region_activation_memory_budget(budget: float) -> Any:
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Has no effect: leaves accumulate in the stream that called backward, which waits for all others."""
+    """Has no effect: leaves accumulate in the stream that called backward, which waits for all others.
+
+    >>> import cygrad
+    >>> cygrad.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    """
     _check_switch(enabled)
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Has no effect: even while a graph is captured, each node runs in the stream in which it was recorded."""
+    """Has no effect: even while a graph is captured, each node runs in the stream in which it was recorded.
+
+    >>> import cygrad
+    >>> cygrad.autograd.graph.set_override_stale_capture_stream(True)
+    """
     _check_switch(enabled)
 
 

@@ -19,6 +19,13 @@ def hook_order(tensor: Tensor) -> list[tuple[str, Any]]:
 
     The kinds are "tensor hook", "retain_grad", "node pre-hook", "node" with the node in place of the hook,
     "node post-hook" and "post-accumulate hook"; the list is empty for a tensor that does not require grad.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> handle = y.register_hook(print)
+    >>> [kind for kind, hook in cygrad.autograd.graph.hook_order(y)]
+    ['tensor hook', 'node']
     """
     if not isinstance(tensor, Tensor):
         raise messages.wrong_type("hook_order", "tensor", 1, "Tensor", tensor)

@@ -154,7 +154,19 @@ class profile(Block):
         self.function_events.export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Run `EventList.export_stacks` on the collected events. Raises AssertionError without `with_stack=True`."""
+        """Run `EventList.export_stacks` on the collected events. Raises AssertionError without `with_stack=True`.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile(with_stack=True) as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "stacks.txt")
+        ...     profile.export_stacks(path)
+        ...     print(os.path.exists(path))
+        True
+        """
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
@@ -208,6 +220,10 @@ class emit_nvtx:
 
     The range of an op is named "aten::mul, seq = 5" where it is recorded, and that of its node "MulBackward0, seq = 5".
     With `record_shapes` the sizes of arrays follow. Raises AssertionError on entry if there is no GPU.
+
+    >>> import cygrad
+    >>> with cygrad.autograd.profiler.emit_nvtx(enabled=False):
+    ...     x = cygrad.ones(2) * 2
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -242,6 +258,10 @@ class emit_itt:
     """Placeholder for marking ops in the timeline of Intel's VTune, which would require linking with Intel's library.
 
     Entering raises RuntimeError unless `enabled` is False; `profile` and `export_chrome_trace` need no library.
+
+    >>> import cygrad
+    >>> with cygrad.autograd.profiler.emit_itt(enabled=False):
+    ...     x = cygrad.ones(2) * 2
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -264,6 +284,15 @@ def load_nvprof(path: str) -> EventList:
     """Return the ranges and kernels in a SQLite file of NVIDIA's nvprof as an `EventList`.
 
     Raises sqlite3.OperationalError for other files, RuntimeError if two ranges have the same number.
+
+    >>> import cygrad
+    >>> import os, sqlite3, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         cygrad.autograd.profiler.load_nvprof(os.path.join(folder, "nothing"))
+    ...     except sqlite3.OperationalError as error:
+    ...         print("not a file of nvprof")
+    not a file of nvprof
     """
     from cygrad.autograd._nvprof import read_nvprof  # few programs need it
 
@@ -271,7 +300,17 @@ def load_nvprof(path: str) -> EventList:
 
 
 def parse_nvprof_trace(path: str) -> Any:
-    """Return the result of `load_nvprof` as a list."""
+    """Return the result of `load_nvprof` as a list.
+
+    >>> import cygrad
+    >>> import os, sqlite3, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         cygrad.autograd.profiler.parse_nvprof_trace(os.path.join(folder, "nothing"))
+    ...     except sqlite3.OperationalError as error:
+    ...         print("not a file of nvprof")
+    not a file of nvprof
+    """
     return list(load_nvprof(path))
 
 

@@ -33,21 +33,39 @@ def _format_time(time_us):
 
 
 class DeviceType(enum.Enum):
-    """The device on which an event ran."""
+    """The device on which an event ran.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import profiler
+    >>> profiler.DeviceType.CPU.name
+    'CPU'
+    """
 
     CPU = 0
     CUDA = 1
 
 
 class Interval:
-    """A time interval, in microseconds."""
+    """A time interval, in microseconds.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.profiler_util import Interval
+    >>> Interval(10.0, 30.0).start
+    10.0
+    """
 
     def __init__(self, start, end):
         self.start = start
         self.end = end
 
     def elapsed_us(self):
-        """Return the length of the interval."""
+        """Return the length of the interval.
+
+        >>> import cygrad
+        >>> from cygrad.autograd.profiler_util import Interval
+        >>> Interval(10.0, 30.0).elapsed_us()
+        20.0
+        """
         return self.end - self.start
 
     def __repr__(self):
@@ -55,7 +73,13 @@ class Interval:
 
 
 class Kernel:
-    """A kernel that an event launched on another device."""
+    """A kernel that an event launched on another device.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.profiler_util import Kernel
+    >>> Kernel("mul_kernel", 0, 5).duration
+    5
+    """
 
     def __init__(self, name, device, duration):
         self.name, self.device, self.duration = name, device, duration
@@ -122,6 +146,12 @@ class FunctionEvent(FormattedTimesMixin):
     the node that ran; `forward` of a node's event is the event of its op; `site` is `file:line` of the op, also for its
     node; `saved_bytes` is the memory that the node saves for backward; `algorithm` is the one that a convolution ran,
     such as 'winograd'. Attributes that only PyTorch's tracer can fill have the values that mean "nothing" there.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import profiler
+    >>> event = profiler.FunctionEvent(0, "load", 0, 10.0, 30.0)
+    >>> event.name, event.cpu_time_total
+    ('load', 20.0)
     """
 
     count = 1
@@ -199,16 +229,41 @@ class FunctionEvent(FormattedTimesMixin):
     self_cuda_memory_usage = self_device_memory_usage
 
     def append_kernel(self, name, device, duration):
-        """Add a kernel of another device."""
+        """Add a kernel of another device.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> event = profiler.FunctionEvent(0, "mul", 0, 0.0, 30.0)
+        >>> event.append_kernel("mul_kernel", 0, 5)
+        >>> event.kernels[0].name
+        'mul_kernel'
+        """
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child):
-        """Add an event that ran inside this one."""
+        """Add an event that ran inside this one.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> outer = profiler.FunctionEvent(0, "outer", 0, 0.0, 30.0)
+        >>> outer.append_cpu_child(profiler.FunctionEvent(1, "inner", 0, 10.0, 20.0))
+        >>> outer.self_cpu_time_total
+        20.0
+        """
         self.cpu_children.append(child)
         child.set_cpu_parent(self)
 
     def set_cpu_parent(self, parent):
-        """Set the event that this one ran inside."""
+        """Set the event that this one ran inside.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> outer = profiler.FunctionEvent(0, "outer", 0, 0.0, 30.0)
+        >>> inner = profiler.FunctionEvent(1, "inner", 0, 10.0, 20.0)
+        >>> inner.set_cpu_parent(outer)
+        >>> inner.cpu_parent is outer
+        True
+        """
         self.cpu_parent = parent
 
     def __repr__(self):
@@ -226,7 +281,15 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """The sum of several events of one kind."""
+    """The sum of several events of one kind.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import profiler
+    >>> average = profiler.FunctionEventAvg()
+    >>> average = average.add(profiler.FunctionEvent(0, "mul", 0, 0.0, 30.0))
+    >>> average.key, average.count
+    ('mul', 1)
+    """
 
     def __init__(self):
         self.key = None
@@ -240,7 +303,16 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.node_id, self.use_device, self.device_type = 0, None, DeviceType.CPU
 
     def add(self, other):
-        """Add an event or another sum. Raises AssertionError for anything else, and for an event of another name."""
+        """Add an event or another sum. Raises AssertionError for anything else, and for an event of another name.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> average = profiler.FunctionEventAvg()
+        >>> for start in (0.0, 50.0):
+        ...     average = average.add(profiler.FunctionEvent(0, "mul", 0, start, start + 30.0))
+        >>> average.count, average.cpu_time_total
+        (2, 60.0)
+        """
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if self.key not in (None, "Total", other.key):
@@ -283,7 +355,15 @@ _SUMS = (
 
 
 class EventList(list[Any]):
-    """A list of events or averages that prints as a table."""
+    """A list of events or averages that prints as a table.
+
+    >>> import cygrad
+    >>> from cygrad.autograd import profiler
+    >>> with profiler.profile() as profile:
+    ...     x = cygrad.ones(2) * 2
+    >>> [event.name for event in profile.function_events if event.name == "aten::mul"]
+    ['aten::mul']
+    """
 
     def __init__(self, events=(), profile_memory=False, with_stack=False, use_device=None, with_flops=False):
         super().__init__(events)
@@ -319,6 +399,13 @@ class EventList(list[Any]):
         all events, up to their limits. A row shows the innermost frame of its stack; the others follow below.
 
         Raises AttributeError for a `sort_by` that events do not have.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile() as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> "aten::mul" in profile.function_events.table(sort_by="cpu_time_total")
+        True
         """
         widths = {"name": max_name_column_width, "shapes": max_shapes_column_width, "source": max_src_column_width}
         return tables.event_table(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
@@ -334,6 +421,14 @@ class EventList(list[Any]):
         """Return sums over events with the same name and, optionally, the same input shapes or Python stack.
 
         `group_by_input_shape` is the argument's name in `profile.key_averages`.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile() as profile:
+        ...     for _ in range(3):
+        ...         x = cygrad.ones(2) * 2
+        >>> [each.count for each in profile.function_events.key_averages() if each.key == "aten::mul"]
+        [3]
         """
         by_shapes = group_by_input_shapes or group_by_input_shape
         sums: dict[tuple[str, ...], FunctionEventAvg] = {}
@@ -352,7 +447,13 @@ class EventList(list[Any]):
         return EventList(sums.values(), self.profile_memory, self.with_stack, with_flops=self.with_flops)
 
     def total_average(self):
-        """Return the sum over all events, under the name 'Total'."""
+        """Return the sum over all events, under the name 'Total'.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> profiler.EventList().total_average().key
+        'Total'
+        """
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -364,27 +465,72 @@ class EventList(list[Any]):
         """Return sums over the events of each line of the user's code: a list of `Line`, the slowest first.
 
         Backward time is that of the nodes that the line recorded; the bytes are those that these nodes save.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile() as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> len(profile.function_events.by_line()) > 0
+        True
         """
         return tables.lines_of(self)
 
     def line_table(self, sort_by="time", row_limit=100, max_src_column_width=75, header=None):
-        """Return `by_line()` as text; `sort_by` is 'time', 'forward', 'backward', 'saved_bytes' or 'count'."""
+        """Return `by_line()` as text; `sort_by` is 'time', 'forward', 'backward', 'saved_bytes' or 'count'.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile() as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> isinstance(profile.function_events.line_table(), str)
+        True
+        """
         return tables.line_table(self.by_line(), sort_by, row_limit, max_src_column_width, header)
 
     def export_chrome_trace(self, path):
-        """Write the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev, with arrows to the backward."""
+        """Write the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev, with arrows to the backward.
+
+        >>> import cygrad
+        >>> import json, os, tempfile
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile() as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "trace.json")
+        ...     profile.function_events.export_chrome_trace(path)
+        ...     with open(path) as file:
+        ...         print("aten::mul" in file.read())
+        True
+        """
         from cygrad.autograd._profiler_trace import write_trace  # few programs need it
 
         write_trace(self, path)
 
     def supported_export_stacks_metrics(self):
-        """Return the metrics by which `export_stacks` can weight stacks."""
+        """Return the metrics by which `export_stacks` can weight stacks.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import profiler
+        >>> profiler.EventList().supported_export_stacks_metrics()
+        ['self_cpu_time_total', 'self_cuda_time_total']
+        """
         return ["self_cpu_time_total", "self_cuda_time_total"]
 
     def export_stacks(self, path, metric):
         """Write one line for each Python stack, with its weight, for tools that draw flame graphs.
 
         Raises ValueError for other metrics; writes nothing without `with_stack=True`.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> from cygrad.autograd import profiler
+        >>> with profiler.profile(with_stack=True) as profile:
+        ...     x = cygrad.ones(2) * 2
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "stacks.txt")
+        ...     profile.function_events.export_stacks(path, "self_cpu_time_total")
+        ...     print(os.path.exists(path))
+        True
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")

@@ -11,6 +11,8 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import make_volatile
 from cygrad._core.graph.tensor import Tensor
 
+__all__ = ["Variable"]
+
 
 class _Engine:
     """The object that old code accesses as `Variable._execution_engine`."""

@@ -60,21 +60,48 @@ class Stream(metaclass=_OfDevice):
         return _NUMBERS[self.device.type]
 
     def query(self) -> bool:
-        """Whether all work in the stream has finished."""
+        """Whether all work in the stream has finished.
+
+        >>> import cygrad
+        >>> cygrad.Stream("cpu").query()
+        True
+        """
         return True
 
     def synchronize(self) -> None:
-        """Wait until all work in the stream has finished."""
+        """Wait until all work in the stream has finished.
+
+        >>> import cygrad
+        >>> cygrad.Stream("cpu").synchronize()
+        """
 
     def record_event(self, event: Any = None) -> Any:
-        """Record an event at this point of the stream. Raises RuntimeError on the CPU, which has none."""
+        """Record an event at this point of the stream. Raises RuntimeError on the CPU, which has none.
+
+        >>> import cygrad
+        >>> cygrad.Stream("cpu").record_event()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: cpu backend doesn't support events.
+        """
         raise RuntimeError(f"{self.device.type} {_NO_EVENTS}")
 
     def wait_event(self, event: Any) -> None:
-        """Make future work in this stream wait for an event."""
+        """Make future work in this stream wait for an event.
+
+        >>> import cygrad
+        >>> cygrad.Stream("cpu").wait_event(cygrad.Event("cpu"))
+        """
 
     def wait_stream(self, stream: Any) -> None:
-        """Make future work in this stream wait for the current work of another. Raises RuntimeError on the CPU."""
+        """Make future work in this stream wait for the current work of another. Raises RuntimeError on the CPU.
+
+        >>> import cygrad
+        >>> cygrad.Stream("cpu").wait_stream(cygrad.Stream("cpu"))
+        Traceback (most recent call last):
+            ...
+        RuntimeError: cpu backend doesn't support events.
+        """
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Any:
@@ -117,21 +144,49 @@ class Event(metaclass=_OfDevice):
         return self._device
 
     def record(self, stream: Any = None) -> None:
-        """Record the event in a stream. Raises RuntimeError on the CPU."""
+        """Record the event in a stream. Raises RuntimeError on the CPU.
+
+        >>> import cygrad
+        >>> cygrad.Event("cpu").record()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: cpu backend doesn't support events.
+        """
         raise RuntimeError(f"{self.device.type} {_NO_EVENTS}")
 
     def wait(self, stream: Any = None) -> None:
-        """Make a stream wait for the event."""
+        """Make a stream wait for the event.
+
+        >>> import cygrad
+        >>> cygrad.Event("cpu").wait()
+        """
 
     def query(self) -> bool:
-        """Whether all work before the event has finished."""
+        """Whether all work before the event has finished.
+
+        >>> import cygrad
+        >>> cygrad.Event("cpu").query()
+        True
+        """
         return True
 
     def synchronize(self) -> None:
-        """Wait until all work before the event has finished."""
+        """Wait until all work before the event has finished.
+
+        >>> import cygrad
+        >>> cygrad.Event("cpu").synchronize()
+        """
 
     def elapsed_time(self, end_event: Any) -> float:
-        """Return the milliseconds to another event. Raises unless both have `enable_timing` and were recorded."""
+        """Return the milliseconds to another event. Raises unless both have `enable_timing` and were recorded.
+
+        >>> import cygrad
+        >>> event = cygrad.Event("cpu")
+        >>> event.elapsed_time(event)
+        Traceback (most recent call last):
+            ...
+        ValueError: Both events must be created with argument 'enable_timing=True'.
+        """
         if not (self._timing and end_event._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         raise ValueError("Both events must be recorded before calculating elapsed time.")

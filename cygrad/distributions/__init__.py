@@ -48,6 +48,7 @@ from cygrad.distributions.relaxed import (
     RelaxedOneHotCategorical,
 )
 from cygrad.distributions.tails import Cauchy, Gumbel, HalfCauchy, HalfNormal, MixtureSameFamily, VonMises
+from cygrad.distributions.transformed_distribution import TransformedDistribution
 from cygrad.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
@@ -58,7 +59,6 @@ from cygrad.distributions.transforms import (
     SoftplusTransform,
     TanhTransform,
     Transform,
-    TransformedDistribution,
     identity_transform,
 )
 from cygrad.utils.naming import name_initialisers
@@ -97,7 +97,6 @@ for _names, _module in (
     ("lowrank_multivariate_normal", multivariate_normal),
     ("generalized_pareto kumaraswamy logistic_normal pareto weibull", powers),
     ("lkj_cholesky wishart", random_matrices),
-    ("transformed_distribution", transforms),
 ):
     for _name in _names.split():
         sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module

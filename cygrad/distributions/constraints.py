@@ -35,7 +35,15 @@ class Constraint:
     _limits: tuple[str, ...] = ()  # the attributes that the repr shows
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a tensor satisfies this, without the last `event_dim` dimensions, which form one value."""
+        """Return where a tensor satisfies this, without the last `event_dim` dimensions, which form one value.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.positive.check(cygrad.tensor([-1.0, 1.0]))
+        tensor([False,  True])
+        >>> constraints.simplex.check(cygrad.tensor([[0.5, 0.5], [0.5, 0.6]]))
+        tensor([ True, False])
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -48,6 +56,13 @@ class _Dependent(Constraint):
 
     What is known of all these regions is given by `constraints.dependent(is_discrete=False, event_dim=1)`; asking for
     what is not known raises NotImplementedError.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.is_dependent(constraints.dependent)
+    True
+    >>> constraints.dependent(is_discrete=False, event_dim=1).event_dim
+    1
     """
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
@@ -86,6 +101,17 @@ class _DependentProperty(property, _Dependent):
 
     Use as a decorator, optionally with what all these constraints share:
     `@dependent_property(is_discrete=False, event_dim=1)`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> from cygrad.distributions import constraints
+    >>> class Above(dist.Distribution):
+    ...     def __init__(self, low):
+    ...         self.low = low
+    ...     @constraints.dependent_property(is_discrete=False, event_dim=0)
+    ...     def support(self):
+    ...         return constraints.greater_than(self.low)
+    >>> Above(3).support
+    GreaterThan(lower_bound=3)
     """
 
     def __init__(
@@ -103,12 +129,24 @@ class _DependentProperty(property, _Dependent):
 
 
 def is_dependent(constraint: object) -> bool:
-    """Whether a constraint depends on parameters and must be read from the distribution instance."""
+    """Whether a constraint depends on parameters and must be read from the distribution instance.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> from cygrad.distributions import constraints
+    >>> constraints.is_dependent(constraints.dependent), constraints.is_dependent(dist.Normal.support)
+    (True, False)
+    """
     return isinstance(constraint, _Dependent)
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint with additional batch dimensions counted as part of the value."""
+    """A constraint with additional batch dimensions counted as part of the value.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.independent(constraints.positive, 1).event_dim
+    1
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -120,7 +158,15 @@ class _IndependentConstraint(Constraint):
     )
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where all entries of the reinterpreted dimensions satisfy the constraint."""
+        """Return where all entries of the reinterpreted dimensions satisfy the constraint.
+
+        Raises ValueError for a tensor with fewer dimensions.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.independent(constraints.positive, 1).check(cygrad.tensor([[1.0, 2.0], [1.0, -1.0]]))
+        tensor([ True, False])
+        """
         found, n = self.base_constraint.check(value), self.reinterpreted_batch_ndims
         if found.ndim < n:
             expected = self.base_constraint.event_dim + n
@@ -132,7 +178,13 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, without the component dimension."""
+    """The support of a mixture: that of its components, without the component dimension.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.MixtureSameFamilyConstraint(constraints.positive)
+    MixtureSameFamilyConstraint(GreaterThan(lower_bound=0.0))
+    """
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
@@ -141,7 +193,15 @@ class MixtureSameFamilyConstraint(Constraint):
     event_dim = property(lambda self: self.base_constraint.event_dim, doc="The dimensions that form one value.")
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where the components could have produced the value."""
+        """Return where the components could have produced the value.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> from cygrad.distributions import constraints
+        >>> weights = dist.Categorical(cygrad.ones(2))
+        >>> d = dist.MixtureSameFamily(weights, dist.Exponential(cygrad.ones(2)))
+        >>> d.support.check(cygrad.tensor([-1.0, 1.0]))
+        tensor([False,  True])
+        """
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return found.flatten(value.ndim - self.event_dim).all(-1)
 
@@ -161,7 +221,13 @@ class _Parts(Constraint):
 
 
 class _Cat(_Parts):
-    """Constraints on parts of the given lengths (1 each by default) along dimension `dim`."""
+    """Constraints on parts of the given lengths (1 each by default) along dimension `dim`.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.cat([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         self.cseq, self.dim = list(cseq), dim
@@ -172,12 +238,25 @@ class _Cat(_Parts):
     event_dim = property(lambda self: max(c.event_dim for c in self.cseq), doc="The most of those of the parts.")
 
     def check(self, value: Tensor) -> Tensor:
-        """Return the joined answers of the parts."""
+        """Return the joined answers of the parts.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> both = constraints.cat([constraints.positive, constraints.real], lengths=[1, 2])
+        >>> both.check(cygrad.tensor([1.0, -1.0, 2.0]))
+        tensor([True, True, True])
+        """
         return cygrad.cat(self._found(value.split(self.lengths, self.dim)), self.dim)
 
 
 class _Stack(_Parts):
-    """Constraints on the slices along dimension `dim`."""
+    """Constraints on the slices along dimension `dim`.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.stack([constraints.positive, constraints.real]).event_dim
+    0
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
@@ -189,7 +268,13 @@ class _Stack(_Parts):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Return the stacked answers of the slices."""
+        """Return the stacked answers of the slices.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.stack([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
+        tensor([False,  True])
+        """
         return cygrad.stack(self._found(value.unbind(self.dim)), self.dim)
 
 
@@ -242,12 +327,24 @@ class _Between(Constraint):
 
 
 class _IntegerInterval(_Between):
-    """Integers in a closed interval."""
+    """Integers in a closed interval.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.integer_interval(0, 3)
+    IntegerInterval(lower_bound=0, upper_bound=3)
+    """
 
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is one of them."""
+        """Return where a value is one of them.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.integer_interval(0, 3).check(cygrad.tensor([0.5, 3.0, 4.0]))
+        tensor([False,  True, False])
+        """
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -272,42 +369,102 @@ class _IntegerGreaterThan(_Above):
 
 
 class _GreaterThan(_Above):
-    """Numbers above a limit."""
+    """Numbers above a limit.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.greater_than(1)
+    GreaterThan(lower_bound=1)
+    """
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is above it."""
+        """Return where a value is above it.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.greater_than(1).check(cygrad.tensor([1.0, 2.0]))
+        tensor([False,  True])
+        """
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
-    """Numbers at or above a limit."""
+    """Numbers at or above a limit.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.greater_than_eq(1)
+    GreaterThanEq(lower_bound=1)
+    """
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is at or above it."""
+        """Return where a value is at or above it.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.greater_than_eq(1).check(cygrad.tensor([0.0, 1.0]))
+        tensor([False,  True])
+        """
         return self.lower_bound <= value
 
 
 class _LessThan(_Below):
-    """Numbers below a limit."""
+    """Numbers below a limit.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.less_than(1)
+    LessThan(upper_bound=1)
+    """
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is below it."""
+        """Return where a value is below it.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.less_than(1).check(cygrad.tensor([0.0, 1.0]))
+        tensor([ True, False])
+        """
         return value < self.upper_bound
 
 
 class _Interval(_Between):
-    """Numbers in a closed interval."""
+    """Numbers in a closed interval.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.interval(0, 1), constraints.unit_interval
+    (Interval(lower_bound=0, upper_bound=1), Interval(lower_bound=0.0, upper_bound=1.0))
+    """
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is in it."""
+        """Return where a value is in it.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.interval(0, 1).check(cygrad.tensor([1.0, 2.0]))
+        tensor([ True, False])
+        """
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
-    """Numbers in an interval that excludes its upper bound."""
+    """Numbers in an interval that excludes its upper bound.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.half_open_interval(0, 1)
+    HalfOpenInterval(lower_bound=0, upper_bound=1)
+    """
 
     def check(self, value: Tensor) -> Tensor:
-        """Return where a value is in it."""
+        """Return where a value is in it.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.half_open_interval(0, 1).check(cygrad.tensor([0.0, 1.0]))
+        tensor([ True, False])
+        """
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -336,14 +493,26 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(_Below):
-    """Vectors of counts whose sum is at most a limit."""
+    """Vectors of counts whose sum is at most a limit.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> constraints.multinomial(3).event_dim
+    1
+    """
 
     is_discrete = True
     event_dim = 1
     _limits = ()
 
     def check(self, x: Tensor) -> Tensor:
-        """Return which vectors are of this kind."""
+        """Return which vectors are of this kind.
+
+        >>> import cygrad
+        >>> from cygrad.distributions import constraints
+        >>> constraints.multinomial(3).check(cygrad.tensor([[1.0, 2.0], [2.0, 2.0]]))
+        tensor([ True, False])
+        """
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 

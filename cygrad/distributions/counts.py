@@ -44,7 +44,15 @@ class _Trials(Distribution):
 
 
 class Geometric(_Trials):
-    """The number of failed trials before the first success."""
+    """The number of failed trials before the first success.
+
+    P(k) = (1 - p)^k p. Give either `probs` or `logits`; ValueError otherwise.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Geometric(cygrad.tensor([0.25, 0.5]))
+    >>> d.mean, d.sample((3,)).shape
+    (tensor([3., 1.]), torch.Size([3, 2]))
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
 
@@ -68,14 +76,28 @@ class Geometric(_Trials):
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Geometric(cygrad.tensor([0.5, 1.0])).sample((3,)).shape
+        torch.Size([3, 2])
+        """
         with cygrad.no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
             u = cygrad.rand_like(probs).clamp(min=cygrad.finfo(probs.dtype).tiny)
             return (u.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability: value log(1 - p) + log(p).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Geometric(0.5).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-0.6931, -1.3863])
+        """
         if self._validate_args:
             self._validate_sample(value)
         if self._param is self.__dict__.get("logits"):
@@ -85,7 +107,12 @@ class Geometric(_Trials):
         return value * (-failures).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        """Return the entropy of one trial divided by the probability."""
+        """Return the entropy of one trial divided by the probability.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Geometric(cygrad.tensor([0.25, 0.5])).entropy()
+        tensor([2.2493, 1.3863])
+        """
         _ = self.logits  # `repr` shows them from now on, as in PyTorch
         (share, log), (other, log_other) = outcomes(self)
         is_rare = (
@@ -134,13 +161,28 @@ class Binomial(_Trials):
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Binomial(5, cygrad.tensor([0.0, 1.0])).sample((2,))
+        tensor([[0., 5.],
+                [0., 5.]])
+        """
         shape = self._extended_shape(sample_shape)
         with cygrad.no_grad():
             return cygrad.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability: log(n choose value) + value log(p) + (n - value) log(1 - p).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Binomial(2, 0.5).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.3863, -0.6931])
+        """
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -148,7 +190,14 @@ class Binomial(_Trials):
         return ways + value * self.logits - n * F.softplus(self.logits)
 
     def entropy(self) -> Tensor:
-        """Return the entropy; all total counts must be equal."""
+        """Return the entropy; all total counts must be equal.
+
+        Raises NotImplementedError if they are not.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Binomial(2, cygrad.tensor([0.25, 0.5])).entropy()
+        tensor([0.8647, 1.0397])
+        """
         n = self._only_count("Inhomogeneous total count not supported by `entropy`.")
         logs = self.log_prob(self.enumerate_support(False)) if n else cygrad.zeros((1, *self._batch_shape))
         return -(logs.exp() * logs).sum(0)
@@ -160,7 +209,14 @@ class Binomial(_Trials):
         return n
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values, along a new first dimension."""
+        """Return all values, along a new first dimension.
+
+        Raises NotImplementedError if the total counts differ.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.Binomial(2, 0.5).enumerate_support()
+        tensor([0., 1., 2.])
+        """
         n = self._only_count("Inhomogeneous total count not supported by `enumerate_support`.")
         values = cygrad.arange(1 + n, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
@@ -168,7 +224,15 @@ class Binomial(_Trials):
 
 
 class NegativeBinomial(_Trials):
-    """The number of successes before `total_count` failures; `total_count` need not be an integer."""
+    """The number of successes before `total_count` failures; `total_count` need not be an integer.
+
+    P(k) = gamma(n + k) / (k! gamma(n)) (1 - p)^n p^k, where n is `total_count`. Give either `probs` or `logits`.
+
+    >>> import cygrad.distributions as dist
+    >>> d = dist.NegativeBinomial(3, 0.5)
+    >>> d.mean, d.variance, d.sample((2,)).shape
+    (tensor(3.), tensor(6.), torch.Size([2]))
+    """
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
@@ -190,13 +254,27 @@ class NegativeBinomial(_Trials):
     variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients: Poisson counts at rates drawn from a gamma distribution.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.NegativeBinomial(3, cygrad.tensor([0.25, 0.5])).sample((4,)).shape
+        torch.Size([4, 2])
+        """
         with cygrad.no_grad():
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
             return cygrad.poisson(rates.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.NegativeBinomial(1, 0.5).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-0.6931, -1.3863])
+        """
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -243,13 +321,27 @@ class Multinomial(Distribution):
         return {"_categorical": self._categorical.expand(batch_shape), "_of_one_class": of_one_class}
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Multinomial(4, cygrad.tensor([0.0, 1.0])).sample()
+        tensor([0., 4.])
+        """
         with cygrad.no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape))
             return F.one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability: log(n!) - sum log(value!) + sum value log(p).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Multinomial(2, cygrad.tensor([0.5, 0.5])).log_prob(cygrad.tensor([1.0, 1.0]))
+        tensor(-0.6931)
+        """
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
@@ -257,7 +349,12 @@ class Multinomial(Distribution):
         return (value.sum(-1) + 1).lgamma() + (logits * value - (value + 1).lgamma()).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy, computed by summing over all counts of one class."""
+        """Return the entropy, computed by summing over all counts of one class.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Multinomial(2, cygrad.tensor([0.5, 0.5])).entropy()
+        tensor(1.0397)
+        """
         n = cygrad.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._of_one_class.enumerate_support(expand=False)[1:]
         terms = self._of_one_class.log_prob(counts).exp() * (counts + 1).lgamma()

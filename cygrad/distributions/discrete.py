@@ -21,7 +21,13 @@ def _check_one_is_given(probs, logits):
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Clamp probabilities so that their logarithms are finite."""
+    """Clamp probabilities so that their logarithms are finite.
+
+    >>> import cygrad
+    >>> from cygrad.distributions.utils import clamp_probs
+    >>> clamp_probs(cygrad.tensor([0.0, 0.5])).log()
+    tensor([-15.9424,  -0.6931])
+    """
     eps = cygrad.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
@@ -86,26 +92,54 @@ class Bernoulli(ExponentialFamily):
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, cygrad.nan)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Bernoulli(cygrad.tensor([0.0, 1.0])).sample((2,))
+        tensor([[0., 1.],
+                [0., 1.]])
+        """
         with cygrad.no_grad():
             return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability: value log(p) + (1 - value) log(1 - p).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Bernoulli(0.25).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-0.2877, -1.3863])
+        """
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        """Return -p log p - (1 - p) log(1 - p)."""
+        """Return -p log p - (1 - p) log(1 - p).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Bernoulli(cygrad.tensor([0.25, 0.5])).entropy()
+        tensor([0.5623, 0.6931])
+        """
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def _log_normalizer(self, x):
         return F.softplus(x)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return 0 and 1, along a new first dimension."""
+        """Return 0 and 1, along a new first dimension.
+
+        With `expand=False`, the batch dimensions have length 1.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Bernoulli(cygrad.tensor([0.25, 0.5])).enumerate_support()
+        tensor([[0., 0.],
+                [1., 1.]])
+        """
         values = cygrad.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
@@ -166,14 +200,28 @@ class Categorical(Distribution):
     )
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples of dtype int64."""
+        """Draw samples of dtype int64.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.tensor([0.0, 1.0, 0.0])).sample((2,))
+        tensor([1, 1])
+        """
         rows = self.probs.detach().reshape(-1, self._num_events)
         n = math.prod(sample_shape)
         found = rows.multinomial(n, True).T if n else rows.new_zeros((0, len(rows)), dtype=cygrad.int64)
         return found.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability of a class."""
+        """Return the log-probability of a class, log(probs[value]).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.tensor([0.25, 0.75])).log_prob(cygrad.tensor([0, 1]))
+        tensor([-1.3863, -0.2877])
+        """
         if self._validate_args:
             self._validate_sample(value)
         value = value.long().unsqueeze(-1)
@@ -182,19 +230,37 @@ class Categorical(Distribution):
         return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """Return -sum p log p."""
+        """Return -sum p log p.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.tensor([[0.5, 0.5], [0.9, 0.1]])).entropy()
+        tensor([0.6931, 0.3251])
+        """
         logits = self.logits.masked_fill(self.logits == -cygrad.inf, 0.0)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all classes, along a new first dimension."""
+        """Return all classes, along a new first dimension.
+
+        With `expand=False`, the batch dimensions have length 1.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.tensor([0.2, 0.3, 0.5])).enumerate_support()
+        tensor([0, 1, 2])
+        """
         values = cygrad.arange(self._num_events, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
 
 class OneHotCategorical(Distribution):
-    """A class as a one-hot vector; see `Categorical`."""
+    """A class as a one-hot vector; see `Categorical`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.OneHotCategorical(cygrad.tensor([0.0, 1.0, 0.0]))
+    >>> d.sample(), d.event_shape
+    (tensor([0., 1., 0.]), torch.Size([3]))
+    """
 
     has_enumerate_support = True
     arg_constraints = Categorical.arg_constraints
@@ -224,28 +290,60 @@ class OneHotCategorical(Distribution):
         return {"_categorical": self._categorical.expand(batch_shape)}
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples in the dtype of the probabilities."""
+        """Draw samples in the dtype of the probabilities.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.OneHotCategorical(cygrad.tensor([0.0, 1.0])).sample((2,))
+        tensor([[0., 1.],
+                [0., 1.]])
+        """
         return F.one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability of a class."""
+        """Return the log-probability of a class.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.OneHotCategorical(cygrad.tensor([0.25, 0.75])).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor(-0.2877)
+        """
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:
-        """Return -sum p log p."""
+        """Return -sum p log p.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.OneHotCategorical(cygrad.tensor([0.5, 0.5])).entropy()
+        tensor(0.6931)
+        """
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all classes, along a new first dimension."""
+        """Return all classes, along a new first dimension.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.OneHotCategorical(cygrad.tensor([0.5, 0.5])).enumerate_support()
+        tensor([[1., 0.],
+                [0., 1.]])
+        """
         rows = cygrad.eye(self._event_shape[0], dtype=self.probs.dtype, device=self.probs.device)
         rows = rows.view(-1, *[1] * len(self._batch_shape), len(rows))
         return rows.expand(-1, *self._batch_shape, -1) if expand else rows
 
 
 class Poisson(ExponentialFamily):
-    """Counts k, of probability `rate^k exp(-rate) / k!`."""
+    """Counts k, of probability `rate^k exp(-rate) / k!`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Poisson(cygrad.tensor([1.0, 4.0]))
+    >>> d.mean, d.variance, d.sample((3,)).shape
+    (tensor([1., 4.]), tensor([1., 4.]), torch.Size([3, 2]))
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -259,12 +357,26 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor(), doc="The mode.")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Poisson(cygrad.tensor([0.0, 4.0])).sample((3,)).shape
+        torch.Size([3, 2])
+        """
         with cygrad.no_grad():
             return cygrad.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability."""
+        """Return the log-probability: value log(rate) - rate - log(value!).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Poisson(4.0).log_prob(cygrad.tensor([0.0, 4.0]))
+        tensor([-4.0000, -1.6329])
+        """
         if self._validate_args:
             self._validate_sample(value)
         rate, value = cygrad.broadcast_tensors(self.rate, value)

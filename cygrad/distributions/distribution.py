@@ -22,7 +22,14 @@ def where_defined(mask, formula, x, inside, otherwise):
 
 
 def lacking(self, *args):
-    """Raise NotImplementedError: the distribution does not support this."""
+    """Raise NotImplementedError: the distribution does not support this.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> dist.Poisson(1.0).cdf(cygrad.tensor(1.0))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError
+    """
     raise NotImplementedError
 
 
@@ -68,6 +75,13 @@ class Distribution:
     Subclasses define `arg_constraints`, `support`, `mean`, `variance`, `log_prob(value)`, and either `rsample(shape)`,
     whose samples propagate gradients to the parameters, or `sample(shape)`. Anything not defined raises
     NotImplementedError. Invalid parameters and values raise ValueError, unless `validate_args` is False.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Normal(cygrad.zeros(2), 1.0)
+    >>> isinstance(d, dist.Distribution), d.batch_shape, d.event_shape
+    (True, torch.Size([2]), torch.Size([]))
+    >>> d.sample((3,)).shape
+    torch.Size([3, 2])
     """
 
     has_rsample: Any = False
@@ -90,7 +104,16 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions created from now on validate their parameters and values."""
+        """Set whether distributions created from now on validate their parameters and values.
+
+        Raises ValueError for what is no bool.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Distribution.set_default_validate_args(False)
+        >>> dist.Uniform(0.0, 1.0).log_prob(cygrad.tensor(2.0))
+        tensor(-inf)
+        >>> dist.Distribution.set_default_validate_args(True)
+        """
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -181,6 +204,10 @@ class Distribution:
 
         A subclass with an `__init__` of its own makes the new object itself (`_get_checked_instance`), sets the
         attributes that it adds, and passes it on as `_instance`. Raises NotImplementedError for one that does not.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.Normal(0.0, 1.0).expand((2, 3)).sample().shape
+        torch.Size([2, 3])
         """
         new = self._get_checked_instance(_class_of_library(type(self)), _instance)
         batch_shape = Size(batch_shape)
@@ -216,12 +243,24 @@ class Distribution:
         return self.__new__(type(self)) if _instance is None else _instance
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Normal(cygrad.zeros(2), 1.0).sample((3,)).shape
+        torch.Size([3, 2])
+        """
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
-        """Deprecated alias of `sample((n,))`."""
+        """Deprecated alias of `sample((n,))`.
+
+        >>> import cygrad.distributions as dist
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     print(dist.Normal(0.0, 1.0).sample_n(3).shape)
+        torch.Size([3])
+        """
         return self.sample((n,))
 
     @property
@@ -230,7 +269,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def perplexity(self) -> Tensor:
-        """Return the exponential of the entropy."""
+        """Return the exponential of the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.ones(4)).perplexity()
+        tensor(4.)
+        """
         return self.entropy().exp()
 
     def __repr__(self) -> str:
@@ -271,7 +315,14 @@ class ExponentialFamily(Distribution):
     _mean_carrier_measure: Any = property(lacking)
 
     def entropy(self) -> Tensor:
-        """Return the entropy, computed from the log-normalizer and its gradient."""
+        """Return the entropy, computed from the log-normalizer and its gradient.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.Poisson.entropy is dist.ExponentialFamily.entropy
+        True
+        >>> dist.ExponentialFamily.entropy(dist.Normal(0.0, 1.0))
+        tensor(1.4189, grad_fn=<SubBackward0>)
+        """
         mean = self._mean_carrier_measure
         params, normalizer, gradients = self._normalized()
         return normalizer - mean - self._product(params, gradients)
@@ -344,23 +395,58 @@ class Independent(Distribution, Generic[D]):
         return {"base_dist": self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])}
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Independent(dist.Normal(cygrad.zeros(3), 1.0), 1).sample((2,)).shape
+        torch.Size([2, 3])
+        """
         return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> loc = cygrad.zeros(3, requires_grad=True)
+        >>> dist.Independent(dist.Normal(loc, 1.0), 1).rsample((2,)).requires_grad
+        True
+        """
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density, summed over the reinterpreted dimensions."""
+        """Return the log-density, summed over the reinterpreted dimensions.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Independent(dist.Normal(cygrad.zeros(3), 1.0), 1).log_prob(cygrad.zeros(3))
+        tensor(-2.7568)
+        """
         return self._added(self.base_dist.log_prob(value))
 
     def entropy(self) -> Tensor:
-        """Return the entropy, summed over the reinterpreted dimensions."""
+        """Return the entropy, summed over the reinterpreted dimensions.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Independent(dist.Normal(cygrad.zeros(3), 1.0), 1).entropy()
+        tensor(4.2568)
+        """
         return self._added(self.base_dist.entropy())
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values of the base; not implemented if any dimension is reinterpreted."""
+        """Return all values of the base; not implemented if any dimension is reinterpreted.
+
+        Raises NotImplementedError then.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Independent(dist.Bernoulli(cygrad.tensor([0.5])), 0).enumerate_support()
+        tensor([[0.],
+                [1.]])
+        """
         if self.reinterpreted_batch_ndims:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand)

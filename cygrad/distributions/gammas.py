@@ -11,7 +11,8 @@ from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
-from cygrad.distributions.transforms import PowerTransform, TransformedDistribution
+from cygrad.distributions.transformed_distribution import TransformedDistribution
+from cygrad.distributions.transforms import PowerTransform
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
@@ -42,27 +43,53 @@ class Gamma(ExponentialFamily):
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> a = cygrad.tensor(2.0, requires_grad=True)
+        >>> x = dist.Gamma(a, 1.0).rsample((3,))
+        >>> x.shape, x.requires_grad
+        (torch.Size([3]), True)
+        """
         shape = self._extended_shape(sample_shape)
         value = standard_gamma(self.concentration.expand(shape)) / self.rate
         value.detach().clamp_(min=cygrad.finfo(value.dtype).tiny)
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: a log(rate) + (a - 1) log(value) - rate value - log(gamma(a)), with concentration a.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gamma(2.0, 1.0).log_prob(cygrad.tensor([1.0, 2.0]))
+        tensor([-1.0000, -1.3069])
+        """
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`: the regularized gamma function P(a, rate value).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gamma(2.0, 1.0).cdf(cygrad.tensor([1.0, 2.0]))
+        tensor([0.2642, 0.5940])
+        """
         if self._validate_args:
             self._validate_sample(value)
         return cygrad.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
-        """Return a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
+        """Return a - log(rate) + log(gamma(a)) + (1 - a) digamma(a).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gamma(cygrad.tensor([1.0, 2.0]), 1.0).entropy()
+        tensor([1.0000, 1.5772])
+        """
         a = self.concentration
         return a - self.rate.log() + lgamma(a) + (1 - a) * digamma(a)
 
@@ -71,7 +98,15 @@ class Gamma(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The sum of `df` squared standard normals: Gamma(df / 2, 1 / 2)."""
+    """The sum of `df` squared standard normals: Gamma(df / 2, 1 / 2).
+
+    The density is that of this gamma distribution: proportional to x^(df / 2 - 1) exp(-x / 2).
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Chi2(cygrad.tensor([1.0, 4.0]))
+    >>> d.df, d.mean, d.log_prob(cygrad.tensor(2.0))
+    (tensor([1., 4.]), tensor([1., 4.]), tensor([-2.2655, -1.6931]))
+    """
 
     arg_constraints = {"df": constraints.positive}
 
@@ -85,7 +120,15 @@ class Chi2(Gamma):
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a gamma variable."""
+    """The reciprocal of a gamma variable.
+
+    The density is rate^a / gamma(a) x^(-a - 1) exp(-rate / x), where a is the concentration.
+
+    >>> import cygrad.distributions as dist
+    >>> d = dist.InverseGamma(3.0, 1.0)
+    >>> d.mean, d.variance, d.sample((3,)).shape
+    (tensor(0.5000), tensor(0.2500), torch.Size([3]))
+    """
 
     has_rsample = True
     arg_constraints = Gamma.arg_constraints
@@ -112,17 +155,34 @@ class InverseGamma(TransformedDistribution):
         return where_defined(a > 2, lambda a: self.rate**2 / ((a - 1) ** 2 * (a - 2)), a, 3.0, cygrad.inf)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: a log(rate) - (a + 1) log(value) - rate / value - log(gamma(a)).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.InverseGamma(3.0, 1.0).log_prob(cygrad.tensor([0.5, 1.0]))
+        tensor([ 0.0794, -1.6931])
+        """
         if self._validate_args:
             self._validate_sample(value)
         return self.base_dist.log_prob(1 / value) - 2 * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.InverseGamma(3.0, 1.0).cdf(cygrad.tensor([0.5, 1.0]))
+        tensor([0.6767, 0.9197])
+        """
         return 1 - self.base_dist.cdf(1 / value)
 
     def entropy(self) -> Tensor:
-        """Return a + log(rate) + log(gamma(a)) - (1 + a) digamma(a)."""
+        """Return a + log(rate) + log(gamma(a)) - (1 + a) digamma(a).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.InverseGamma(cygrad.tensor([2.0, 3.0]), 1.0).entropy()
+        tensor([0.7316, 0.0020])
+        """
         a = self.concentration
         return a + self.rate.log() + lgamma(a) - (1 + a) * digamma(a)
 
@@ -165,18 +225,40 @@ class Dirichlet(ExponentialFamily):
         return a * (total - a) / (total**2 * (total + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> a = cygrad.ones(3, requires_grad=True)
+        >>> x = dist.Dirichlet(a).rsample((2,))
+        >>> x.shape, x.sum(-1).allclose(cygrad.ones(2)), x.requires_grad
+        (torch.Size([2, 3]), True, True)
+        """
         return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: sum (a - 1) log(value) + log(gamma(sum a)) - sum log(gamma(a)).
+
+        Here a are the concentrations. Raises ValueError for values outside the support, unless `validate_args` is
+        False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Dirichlet(cygrad.tensor([1.0, 2.0])).log_prob(cygrad.tensor([0.25, 0.75]))
+        tensor(0.4055)
+        """
         if self._validate_args:
             self._validate_sample(value)
         a = self.concentration
         return (a - 1).xlogy(value).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy."""
+        """Return the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Dirichlet(cygrad.tensor([1.0, 2.0])).entropy()
+        tensor(-0.1931)
+        """
         a, total = self.concentration, self.concentration.sum(-1)
         inner = ((a - 1) * digamma(a)).sum(-1)
         return lgamma(a).sum(-1) - lgamma(total) - (a.shape[-1] - total) * digamma(total) - inner
@@ -186,7 +268,13 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """Numbers in [0, 1] with density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
+    """Numbers in [0, 1] with density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1).
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Beta(cygrad.tensor([0.5, 2.0]), 2.0)
+    >>> d.mean, d.variance, d.sample((3,)).shape
+    (tensor([0.2000, 0.5000]), tensor([0.0457, 0.0500]), torch.Size([3, 2]))
+    """
 
     has_rsample = True
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -210,17 +298,39 @@ class Beta(ExponentialFamily):
         return {"_dirichlet": self._dirichlet.expand(batch_shape)}
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> a = cygrad.tensor(2.0, requires_grad=True)
+        >>> x = dist.Beta(a, 3.0).rsample((3,))
+        >>> x.shape, x.requires_grad
+        (torch.Size([3]), True)
+        """
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: (a - 1) log(value) + (b - 1) log(1 - value) - log(B(a, b)).
+
+        Here a and b are the concentrations. Raises ValueError for values outside the support, unless `validate_args` is
+        False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Beta(2.0, 3.0).log_prob(cygrad.tensor([0.25, 0.5]))
+        tensor([0.5232, 0.4055])
+        """
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(cygrad.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
-        """Return the entropy."""
+        """Return the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Beta(cygrad.tensor([1.0, 2.0]), 1.0).entropy()
+        tensor([ 0.0000, -0.1931])
+        """
         return self._dirichlet.entropy()
 
     def _log_normalizer(self, x, y):
@@ -228,7 +338,15 @@ class Beta(ExponentialFamily):
 
 
 class StudentT(Distribution):
-    """A standard normal divided by sqrt(chi2 / df), with `df` degrees of freedom, scaled and shifted."""
+    """A standard normal divided by sqrt(chi2 / df), with `df` degrees of freedom, scaled and shifted.
+
+    The density is proportional to (1 + ((x - loc) / scale)^2 / df)^(-(df + 1) / 2).
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.StudentT(cygrad.tensor([2.0, 4.0]))
+    >>> d.mean, d.variance, d.sample((3,)).shape
+    (tensor([0., 0.]), tensor([inf, 2.]), torch.Size([3, 2]))
+    """
 
     has_rsample = True
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
@@ -255,13 +373,29 @@ class StudentT(Distribution):
         return cygrad.where(df > 1, found, cygrad.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> loc = cygrad.tensor(1.0, requires_grad=True)
+        >>> dist.StudentT(3.0, loc).rsample((4,)).sum().backward()
+        >>> loc.grad
+        tensor(4.)
+        """
         shape = self._extended_shape(sample_shape)
         unit = cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + self.scale * unit * (Chi2(self.df, False).rsample(sample_shape) / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.StudentT(3.0).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.0009, -1.5763])
+        """
         if self._validate_args:
             self._validate_sample(value)
         half, y = self.df / 2, (value - self.loc) / self.scale
@@ -269,14 +403,27 @@ class StudentT(Distribution):
         return -(half + 0.5) * (y**2 / self.df).log1p() - size
 
     def entropy(self) -> Tensor:
-        """Return the entropy."""
+        """Return the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.StudentT(cygrad.tensor([1.0, 3.0])).entropy()
+        tensor([2.5310, 1.7735])
+        """
         half = self.df / 2
         size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
         return size + (half + 0.5) * (digamma(half + 0.5) - digamma(half))
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two Chi2 variables, each divided by its degrees of freedom."""
+    """The ratio of two Chi2 variables, each divided by its degrees of freedom.
+
+    It is the distribution of the F test's statistic.
+
+    >>> import cygrad.distributions as dist
+    >>> d = dist.FisherSnedecor(2.0, 5.0)
+    >>> d.mean, d.sample((3,)).shape
+    (tensor(1.6667), torch.Size([3]))
+    """
 
     has_rsample = True
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
@@ -304,13 +451,28 @@ class FisherSnedecor(Distribution):
         return where_defined(b > 4, lambda b: 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4)), b, 5.0, cygrad.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> df = cygrad.tensor(2.0, requires_grad=True)
+        >>> dist.FisherSnedecor(df, 5.0).rsample((3,)).requires_grad
+        True
+        """
         x, y = (Gamma(df / 2, df, validate_args=False).rsample(sample_shape) for df in (self.df1, self.df2))
         found = x / y
         return found.clamp(min=cygrad.finfo(found.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.FisherSnedecor(2.0, 5.0).log_prob(cygrad.tensor([0.5, 1.0]))
+        tensor([-0.6381, -1.1777])
+        """
         if self._validate_args:
             self._validate_sample(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2

@@ -30,7 +30,15 @@ __all__ = [
 
 
 class AbsTransform(Transform):
-    """|x|; the inverse returns the positive solution."""
+    """|x|; the inverse returns the positive solution.
+
+    It is not bijective, so it has no log-determinant.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> t = dist.AbsTransform()
+    >>> t(cygrad.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     parameters = ()
     domain = constraints.real
@@ -44,7 +52,14 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """softmax(x) of vectors; the inverse returns log(y)."""
+    """softmax(x) of vectors; the inverse returns log(y).
+
+    It is not bijective, so it has no log-determinant.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> dist.SoftmaxTransform()(cygrad.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    """
 
     parameters = ()
     domain = constraints.real_vector
@@ -85,21 +100,44 @@ class StickBreakingTransform(Transform):
         return y[..., :-1].log() - left.log() + _odds(left)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-determinant of the Jacobian of all shares but the last."""
+        """Return the log-determinant of the Jacobian of all shares but the last.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> t = dist.StickBreakingTransform()
+        >>> x = cygrad.tensor([0.0, 0.0])
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor(-3.2958)
+        """
         x = x - _odds(x)
         return (F.logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.StickBreakingTransform().forward_shape((2, 3))
+        (2, 4)
+        """
         return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.StickBreakingTransform().inverse_shape((2, 4))
+        (2, 3)
+        """
         return (*shape[:-1], shape[-1] - 1)
 
 
 class LowerCholeskyTransform(Transform):
-    """The lower triangle of a matrix, with an exponentiated diagonal."""
+    """The lower triangle of a matrix, with an exponentiated diagonal.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> dist.LowerCholeskyTransform()(cygrad.tensor([[0.0, 5.0], [2.0, 1.0]]))
+    tensor([[1.0000, 0.0000],
+            [2.0000, 2.7183]])
+    """
 
     parameters = ()
     domain = constraints.independent(constraints.real, 2)
@@ -113,7 +151,13 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(LowerCholeskyTransform):
-    """L L^T for the result L of `LowerCholeskyTransform`."""
+    """L L^T for the result L of `LowerCholeskyTransform`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> dist.PositiveDefiniteTransform()(cygrad.tensor([[0.0, 5.0], [2.0, 1.0]]))
+    tensor([[ 1.0000,  2.0000],
+            [ 2.0000, 11.3891]])
+    """
 
     codomain = constraints.positive_definite
 
@@ -126,7 +170,15 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Maps vectors of n (n - 1) / 2 elements to the Cholesky factor of an n x n correlation matrix."""
+    """Maps vectors of n (n - 1) / 2 elements to the Cholesky factor of an n x n correlation matrix.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> t = dist.CorrCholeskyTransform()
+    >>> factor = t(cygrad.tensor([0.5]))
+    >>> factor, t.inv(factor)
+    (tensor([[1.0000, 0.0000],
+            [0.4621, 0.8868]]), tensor([0.5000]))
+    """
 
     bijective = True
     domain = constraints.real_vector
@@ -151,26 +203,55 @@ class CorrCholeskyTransform(Transform):
         return (self._below(y) / self._below(left).sqrt()).atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-determinant of the Jacobian of the elements below the diagonal."""
+        """Return the log-determinant of the Jacobian of the elements below the diagonal.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> t = dist.CorrCholeskyTransform()
+        >>> x = cygrad.tensor([0.5])
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor(-0.2402)
+        """
         sticks = 0.5 * self._below(1 - (y * y).cumsum(-1), -2).log().sum(-1)
         return sticks - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape.
+
+        Raises ValueError for a length that is not n (n - 1) / 2.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.CorrCholeskyTransform().forward_shape((2, 3))
+        (2, 3, 3)
+        """
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape.
+
+        Raises ValueError for what is no square matrix.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.CorrCholeskyTransform().inverse_shape((2, 3, 3))
+        (2, 3)
+        """
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
 class ReshapeTransform(Transform):
-    """Reshapes its argument."""
+    """Reshapes its argument.
+
+    Raises ValueError if the shapes have different numbers of elements.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> dist.ReshapeTransform((4,), (2, 2))(cygrad.arange(4.0))
+    tensor([[0., 1.],
+            [2., 3.]])
+    """
 
     def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -194,7 +275,14 @@ class ReshapeTransform(Transform):
         return y.reshape(y.shape[: y.ndim - len(self.out_shape)] + self.in_shape)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return 0."""
+        """Return 0.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> t = dist.ReshapeTransform((4,), (2, 2))
+        >>> x = cygrad.ones(3, 4)
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor([0., 0., 0.])
+        """
         return x.new_zeros(self._batch(x))
 
     def _replaced(self, shape, old, new):
@@ -206,16 +294,32 @@ class ReshapeTransform(Transform):
         return tuple(shape[:cut]) + tuple(new)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.ReshapeTransform((4,), (2, 2)).forward_shape((3, 4))
+        (3, 2, 2)
+        """
         return self._replaced(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """Return the shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.ReshapeTransform((4,), (2, 2)).inverse_shape((3, 2, 2))
+        (3, 4)
+        """
         return self._replaced(shape, self.out_shape, self.in_shape)
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cdf of a distribution, which maps its samples to uniform numbers."""
+    """The cdf of a distribution, which maps its samples to uniform numbers.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> t = dist.CumulativeDistributionTransform(dist.Normal(0.0, 1.0))
+    >>> t(cygrad.tensor([0.0, 1.0])), t.inv(cygrad.tensor(0.5))
+    (tensor([0.5000, 0.8413]), tensor(0.))
+    """
 
     bijective = True
     sign = 1
@@ -234,12 +338,25 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> t = dist.CumulativeDistributionTransform(dist.Normal(0.0, 1.0))
+        >>> x = cygrad.tensor([0.0, 1.0])
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor([-0.9189, -1.4189])
+        """
         return self.distribution.log_prob(x)
 
 
 class CatTransform(Transform):
-    """Applies a separate transform to each part of a tensor along a dimension."""
+    """Applies a separate transform to each part of a tensor along a dimension.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> t = dist.CatTransform([dist.ExpTransform(), dist.AffineTransform(0.0, 2.0)], lengths=[1, 2])
+    >>> t(cygrad.tensor([0.0, 1.0, 2.0]))
+    tensor([1., 2., 4.])
+    """
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
@@ -273,7 +390,14 @@ class CatTransform(Transform):
         return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
-        """Return the concatenated log-determinants, or their sum if the dimension is part of an event."""
+        """Return the concatenated log-determinants, or their sum if the dimension is part of an event.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> t = dist.CatTransform([dist.ExpTransform(), dist.AffineTransform(0.0, 2.0)], lengths=[1, 1])
+        >>> x = cygrad.tensor([0.5, 1.0])
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor([0.5000, 0.6931])
+        """
         found, dims = [], self.domain.event_dim
         for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             logs = t.log_abs_det_jacobian(a, b)
@@ -284,7 +408,14 @@ class CatTransform(Transform):
 
 
 class StackTransform(CatTransform):
-    """Applies a separate transform to each slice of a tensor along a dimension."""
+    """Applies a separate transform to each slice of a tensor along a dimension.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> t = dist.StackTransform([dist.ExpTransform(), dist.AffineTransform(0.0, 2.0)])
+    >>> t(cygrad.tensor([[0.0, 1.0], [1.0, 2.0]]))
+    tensor([[1.0000, 2.7183],
+            [2.0000, 4.0000]])
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size=cache_size)
@@ -316,6 +447,15 @@ class ConstraintRegistry:
         """Register `factory(constraint)`, which creates the transform, for a class, given by itself or by an object.
 
         Returns the factory, or a decorator if it is omitted. Raises TypeError for what is no constraint.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> from cygrad.distributions import constraints, constraint_registry
+        >>> registry = constraint_registry.ConstraintRegistry()
+        >>> @registry.register(constraints.greater_than)
+        ... def shifted(constraint):
+        ...     return dist.ComposeTransform([dist.ExpTransform(), dist.AffineTransform(constraint.lower_bound, 1)])
+        >>> registry(constraints.greater_than(2))(cygrad.tensor(0.0))
+        tensor(3.)
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)

@@ -129,25 +129,55 @@ class MultivariateNormal(_OfCovariances):
         return found.expand(self._extended_shape())
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients: loc + L z, with standard normal z and the covariance's Cholesky factor L.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> loc = cygrad.zeros(2, requires_grad=True)
+        >>> x = dist.MultivariateNormal(loc, cygrad.eye(2)).rsample((3,))
+        >>> x.shape, x.requires_grad
+        (torch.Size([3, 2]), True)
+        """
         unit = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, unit)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: -(d^T C^-1 d + log det(C) + n log(2 pi)) / 2 for d = value - loc and covariance C.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.MultivariateNormal(cygrad.zeros(2), cygrad.eye(2)).log_prob(cygrad.tensor([1.0, 1.0]))
+        tensor(-2.8379)
+        """
         if self._validate_args:
             self._validate_sample(value)
         distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def entropy(self) -> Tensor:
-        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.MultivariateNormal(cygrad.zeros(2), cygrad.eye(2)).entropy()
+        tensor(2.8379)
+        """
         found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
         return found.expand(self._batch_shape)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Vectors with covariance `cov_factor @ cov_factor.mT + cov_diag.diag()`, without forming that matrix."""
+    """Vectors with covariance `cov_factor @ cov_factor.mT + cov_diag.diag()`, without forming that matrix.
+
+    `loc` has the shape (..., n), `cov_factor` (..., n, k) and `cov_diag` (..., n). Densities take O(n k^2) operations.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.LowRankMultivariateNormal(cygrad.zeros(2), cygrad.tensor([[1.0], [1.0]]), cygrad.ones(2))
+    >>> d.covariance_matrix
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
 
     has_rsample = True
     arg_constraints = {
@@ -192,7 +222,16 @@ class LowRankMultivariateNormal(Distribution):
         return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> loc = cygrad.zeros(2, requires_grad=True)
+        >>> d = dist.LowRankMultivariateNormal(loc, cygrad.ones(2, 1), cygrad.ones(2))
+        >>> d.rsample((3,)).shape
+        torch.Size([3, 2])
+        """
         shape = self._extended_shape(sample_shape)
         like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
         unit = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1], 1), **like)
@@ -200,7 +239,15 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + spread + self.cov_diag.sqrt() * cygrad.randn(shape, **like)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> d = dist.LowRankMultivariateNormal(cygrad.zeros(2), cygrad.ones(2, 1), cygrad.ones(2))
+        >>> d.log_prob(cygrad.zeros(2))
+        tensor(-2.3872)
+        """
         if self._validate_args:
             self._validate_sample(value)
         gap, (factor, scaled) = value - self.loc, self._capacitance()
@@ -209,5 +256,11 @@ class LowRankMultivariateNormal(Distribution):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det(factor) + distance)
 
     def entropy(self) -> Tensor:
-        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> d = dist.LowRankMultivariateNormal(cygrad.zeros(2), cygrad.ones(2, 1), cygrad.ones(2))
+        >>> d.entropy()
+        tensor(3.3872)
+        """
         return 0.5 * (self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det(self._capacitance()[0]))

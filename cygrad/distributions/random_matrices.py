@@ -90,7 +90,15 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return factor[..., None, None] * self.covariance_matrix
 
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
-        """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times."""
+        """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> x = dist.Wishart(cygrad.tensor(3.0), covariance_matrix=cygrad.eye(2)).rsample()
+        >>> x.shape, bool(cygrad.linalg.det(x) > 0)
+        (torch.Size([2, 2]), True)
+        """
         self._drawn(sample_shape)  # PyTorch gives the second samples: its check takes the first ones for singular
         found = self._drawn(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
@@ -114,7 +122,14 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return factor @ factor.mT
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Wishart(cygrad.tensor(3.0), covariance_matrix=cygrad.eye(2)).log_prob(cygrad.eye(2))
+        tensor(-3.5310)
+        """
         if self._validate_args:
             self._validate_sample(value)
         df, n = self.df, self._length
@@ -124,7 +139,12 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return power - df * (n * math.log(2) / 2 + self._half_log_det()) - (df / 2).mvlgamma(n)
 
     def entropy(self) -> Tensor:
-        """Return the entropy."""
+        """Return the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Wishart(cygrad.tensor(3.0), covariance_matrix=cygrad.eye(2)).entropy()
+        tensor(5.5310)
+        """
         half, n = self.df / 2, self._length
         count = cygrad.arange(n, dtype=half.dtype, device=half.device)
         digammas = (half.unsqueeze(-1) - count / 2).digamma().sum(-1)
@@ -160,7 +180,15 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal."""
+        """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> factor = dist.LKJCholesky(3, 1.0).sample()
+        >>> factor.shape, (factor @ factor.mT).diagonal().allclose(cygrad.ones(3))
+        (torch.Size([3, 3]), True)
+        """
         with cygrad.no_grad():
             like: dict[str, Any] = {"dtype": self.concentration.dtype, "device": self.concentration.device}
             rows = cygrad.arange(self.dim, **like).sub(1).clamp(min=0)  # rows above, of those with free elements
@@ -174,7 +202,14 @@ class LKJCholesky(Distribution):
             return below + diagonal.diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.LKJCholesky(2, 1.0).log_prob(cygrad.eye(2))
+        tensor(-0.6931)
+        """
         if self._validate_args:
             self._validate_sample(value)
         n, a = self.dim - 1, self.concentration + (self.dim - 1) / 2

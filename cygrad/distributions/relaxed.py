@@ -12,18 +12,33 @@ from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, clamp_probs
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, lazy_property
-from cygrad.distributions.transforms import ExpTransform, SigmoidTransform, TransformedDistribution
+from cygrad.distributions.transformed_distribution import TransformedDistribution
+from cygrad.distributions.transforms import ExpTransform, SigmoidTransform
 
 __all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A one-hot class whose gradient passes straight through to the probabilities."""
+    """A one-hot class whose gradient passes straight through to the probabilities.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.OneHotCategoricalStraightThrough(cygrad.tensor([0.5, 0.5]))
+    >>> d.sample().sum(), d.has_rsample
+    (tensor(1.), True)
+    """
 
     has_rsample = True
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with the gradients of the probabilities."""
+        """Draw samples with the gradients of the probabilities: sample + (probs - probs.detach()).
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> p = cygrad.tensor([0.0, 1.0], requires_grad=True)
+        >>> dist.OneHotCategoricalStraightThrough(p).rsample()
+        tensor([0., 1.], grad_fn=<AddBackward0>)
+        """
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
@@ -70,7 +85,16 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Vectors of shares that approach one-hot vectors for a low `temperature`."""
+    """Vectors of shares that approach one-hot vectors for a low `temperature`.
+
+    A sample is softmax((logits + Gumbel noise) / temperature), so it has gradients.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> p = cygrad.tensor([0.25, 0.75], requires_grad=True)
+    >>> x = dist.RelaxedOneHotCategorical(0.1, p).rsample()
+    >>> x.sum().allclose(cygrad.tensor(1.0)), x.requires_grad
+    (True, True)
+    """
 
     has_rsample = True
     arg_constraints = Categorical.arg_constraints
@@ -123,7 +147,16 @@ class LogitRelaxedBernoulli(_Trials):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in [0, 1] that approach 0 and 1 for a low `temperature`."""
+    """Numbers in [0, 1] that approach 0 and 1 for a low `temperature`.
+
+    A sample is sigmoid((logits + log(u) - log(1 - u)) / temperature) for uniform numbers u, so it has gradients.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> p = cygrad.tensor(0.5, requires_grad=True)
+    >>> x = dist.RelaxedBernoulli(0.1, p).rsample((4,))
+    >>> x.shape, x.requires_grad
+    (torch.Size([4]), True)
+    """
 
     has_rsample = True
     arg_constraints = Bernoulli.arg_constraints
@@ -210,30 +243,60 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         )
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples with gradients."""
+        """Draw samples with gradients: quantiles of uniform numbers.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> p = cygrad.tensor(0.25, requires_grad=True)
+        >>> dist.ContinuousBernoulli(p).rsample((3,)).requires_grad
+        True
+        """
         shape = self._extended_shape(sample_shape)
         return self.icdf(cygrad.rand(shape, dtype=self._param.dtype, device=self._param.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: value log(p) + (1 - value) log(1 - p), minus the log of the normalizing constant.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.ContinuousBernoulli(0.25).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([ 0.4995, -0.5991])
+        """
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.ContinuousBernoulli(0.25).cdf(cygrad.tensor([0.5, 1.0]))
+        tensor([0.6340, 1.0000])
+        """
         if self._validate_args:
             self._validate_sample(value)
         found = self._by(lambda p, _: (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1), lambda _: value)
         return found.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`)."""
+        """Return the quantile at this probability (the inverse of `cdf`).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.ContinuousBernoulli(0.25).icdf(cygrad.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.3691])
+        """
         return self._by(lambda p, gap: ((-p).log1p() - (value * (2 * p - 1) - p).log1p()) / gap, lambda _: value)
 
     def entropy(self) -> Tensor:
-        """Return the entropy."""
+        """Return the entropy.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.ContinuousBernoulli(cygrad.tensor([0.25, 0.5])).entropy()
+        tensor([-0.0488,  0.0000])
+        """
         return -self.mean * self.logits - self._log_factor() - (-self.probs).log1p()
 
     def _log_normalizer(self, x):

@@ -13,14 +13,24 @@ from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
 from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.more_transforms import AbsTransform
-from cygrad.distributions.transforms import AffineTransform, ExpTransform, TransformedDistribution, _Made
+from cygrad.distributions.transformed_distribution import TransformedDistribution, _Made
+from cygrad.distributions.transforms import AffineTransform, ExpTransform
 from cygrad.distributions.utils import euler_constant
 
 __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "MixtureSameFamily", "VonMises"]
 
 
 class Cauchy(_LocationScale):
-    """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+    """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean.
+
+    The location and the scale are its median and half the distance between its quartiles; `mean` and `variance` are NaN
+    and infinity.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Cauchy(0.0, cygrad.tensor([1.0, 2.0]))
+    >>> d.mode, d.sample((3,)).shape
+    (tensor([0., 0.]), torch.Size([3, 2]))
+    """
 
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
@@ -34,19 +44,41 @@ class Cauchy(_LocationScale):
         return cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: -log(pi scale) - log(1 + ((value - loc) / scale)^2).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Cauchy(0.0, 1.0).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.1447, -1.8379])
+        """
         return -math.log(math.pi) - self.scale.log() - (self._scaled(value) ** 2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`: atan((value - loc) / scale) / pi + 1 / 2.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Cauchy(0.0, 1.0).cdf(cygrad.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7500])
+        """
         return self._scaled(value).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`)."""
+        """Return the quantile at the probability `value` (the inverse of `cdf`): loc + scale tan(pi (value - 1 / 2)).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Cauchy(0.0, 1.0).icdf(cygrad.tensor([0.5, 0.75]))
+        tensor([0., 1.])
+        """
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
 
     def entropy(self) -> Tensor:
-        """Return log(4 pi scale)."""
+        """Return log(4 pi scale).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Cauchy(0.0, cygrad.tensor([1.0, 2.0])).entropy()
+        tensor([2.5310, 3.2242])
+        """
         return math.log(4 * math.pi) + self.scale.log()
 
 
@@ -54,6 +86,11 @@ class Gumbel(_Made, _LocationScale):
     """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale)).
 
     It is that of -scale log(-log u) + loc for uniform numbers u.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.Gumbel(0.0, cygrad.tensor([1.0, 2.0]))
+    >>> d.mean, d.sample((3,)).shape
+    (tensor([0.5772, 1.1544]), torch.Size([3, 2]))
     """
 
     has_rsample = True
@@ -74,20 +111,42 @@ class Gumbel(_Made, _LocationScale):
     variance = property(lambda self: self.stddev**2, doc="The variance.")
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: -z - exp(-z) - log(scale), where z = (value - loc) / scale.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gumbel(0.0, 1.0).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.0000, -1.3679])
+        """
         y = -self._scaled(value)
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`: exp(-exp(-(value - loc) / scale)).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gumbel(0.0, 1.0).cdf(cygrad.tensor([0.0, 1.0]))
+        tensor([0.3679, 0.6922])
+        """
         return (-(-self._scaled(value)).exp()).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`)."""
+        """Return the quantile at the probability `value` (the inverse of `cdf`): loc - scale log(-log(value)).
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gumbel(0.0, 1.0).icdf(cygrad.tensor([0.25, 0.5]))
+        tensor([-0.3266,  0.3665])
+        """
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
-        """Return log(scale) + 1 + 0.5772."""
+        """Return log(scale) + 1 + 0.5772.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Gumbel(0.0, cygrad.tensor([1.0, 2.0])).entropy()
+        tensor([1.5772, 2.2704])
+        """
         return self.scale.log() + (1 + euler_constant)
 
 
@@ -125,7 +184,15 @@ class _Half(TransformedDistribution):
 
 
 class HalfNormal(_Half):
-    """The absolute value of a normal variable with mean 0."""
+    """The absolute value of a normal variable with mean 0.
+
+    The density is `sqrt(2 / pi) exp(-x^2 / (2 scale^2)) / scale` for `x >= 0`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.HalfNormal(1.0)
+    >>> d.mean, d.log_prob(cygrad.tensor([0.0, 1.0]))
+    (tensor(0.7979), tensor([-0.2258, -0.7258]))
+    """
 
     _of = Normal
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="The mean.")
@@ -133,7 +200,15 @@ class HalfNormal(_Half):
 
 
 class HalfCauchy(_Half):
-    """The absolute value of a Cauchy variable with location 0."""
+    """The absolute value of a Cauchy variable with location 0.
+
+    The density is `2 / (pi scale (1 + (x / scale)^2))` for `x >= 0`.
+
+    >>> import cygrad, cygrad.distributions as dist
+    >>> d = dist.HalfCauchy(1.0)
+    >>> d.log_prob(cygrad.tensor([0.0, 1.0])), d.cdf(cygrad.tensor(1.0))
+    (tensor([-0.4516, -1.1447]), tensor(0.5000))
+    """
 
     _of = Cauchy
     mean = variance = property(lambda self: cygrad.full_like(self.scale, cygrad.inf), doc="inf.")
@@ -164,14 +239,29 @@ class VonMises(Distribution):
         return 1 - cygrad.special.i1e(k) / cygrad.special.i0e(k)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: concentration cos(value - loc) - log(2 pi I0(concentration)).
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.VonMises(0.0, 1.0).log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.0738, -1.5335])
+        """
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
         return k * (value - self.loc).cos() - math.log(2 * math.pi) - (k + cygrad.special.i0e(k).log())
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients, by the method of Best and Fisher."""
+        """Draw samples without gradients, by the method of Best and Fisher.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> x = dist.VonMises(0.0, cygrad.tensor([1.0, 2.0])).sample((3,))
+        >>> x.shape, bool((x.abs() <= 3.1416).all())
+        (torch.Size([3, 2]), True)
+        """
         with cygrad.no_grad():
             shape = self._extended_shape(sample_shape)
             k = self.concentration.double().expand(shape)
@@ -251,19 +341,41 @@ class MixtureSameFamily(Distribution):
         return self._mean_of(parts.variance) + self._mean_of(gap**2)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density."""
+        """Return the log-density: log of the sum of the weights times the components' densities.
+
+        Raises ValueError for values outside the support, unless `validate_args` is False.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> d = dist.MixtureSameFamily(dist.Categorical(cygrad.ones(2)), dist.Normal(cygrad.tensor([-1.0, 1.0]), 1.0))
+        >>> d.log_prob(cygrad.tensor([0.0, 1.0]))
+        tensor([-1.4189, -1.4852])
+        """
         if self._validate_args:
             self._validate_sample(value)
         logs = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
         return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`."""
+        """Return the probability of a sample at or below `value`: the weighted sum of the components' probabilities.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> d = dist.MixtureSameFamily(dist.Categorical(cygrad.ones(2)), dist.Normal(cygrad.tensor([-1.0, 1.0]), 1.0))
+        >>> d.cdf(cygrad.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7386])
+        """
         below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
         return (below * self.mixture_distribution.probs).sum(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw samples without gradients."""
+        """Draw samples without gradients.
+
+        The shape is `sample_shape + batch_shape + event_shape`.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> d = dist.MixtureSameFamily(dist.Categorical(cygrad.ones(2)), dist.Normal(cygrad.tensor([-1.0, 1.0]), 1.0))
+        >>> d.sample((3,)).shape
+        torch.Size([3])
+        """
         with cygrad.no_grad():
             n = len(self.event_shape)
             which = self.mixture_distribution.expand(self.batch_shape).sample(sample_shape)

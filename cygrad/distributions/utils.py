@@ -33,12 +33,24 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Convert logits to probabilities: sigmoid, or softmax along the last dimension."""
+    """Convert logits to probabilities: sigmoid, or softmax along the last dimension.
+
+    >>> import cygrad
+    >>> from cygrad.distributions.utils import logits_to_probs
+    >>> logits_to_probs(cygrad.tensor([0.0, 0.0])), logits_to_probs(cygrad.tensor(0.0), is_binary=True)
+    (tensor([0.5000, 0.5000]), tensor(0.5000))
+    """
     return cygrad.sigmoid(logits) if is_binary else logits.softmax(-1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Convert probabilities to finite logits: log(p / (1 - p)), or log(p)."""
+    """Convert probabilities to finite logits: log(p / (1 - p)), or log(p).
+
+    >>> import cygrad
+    >>> from cygrad.distributions.utils import probs_to_logits
+    >>> probs_to_logits(cygrad.tensor([0.5, 0.25])), probs_to_logits(cygrad.tensor(0.75), is_binary=True)
+    (tensor([-0.6931, -1.3863]), tensor(1.0986))
+    """
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()
 

@@ -21,6 +21,8 @@ from cygrad.autograd.graph import copies_of_saved
 from cygrad.errors import ChangedInPlaceError
 from cygrad.func.trees import flatten, mapped, rebuild
 
+__all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
+
 
 def start(x):
     """Return a new tensor with the same values that requires grad, connected to the history of `x`."""

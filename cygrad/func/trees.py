@@ -8,7 +8,13 @@ nodes: dict[Any, Any] = {}  # kinds of containers, by class: filled by `utils._p
 
 
 def flatten(tree):
-    """Return (the leaves in order, the structure); the structure is a string, equal for trees of the same structure."""
+    """Return (the leaves in order, the structure); the structure is a string, equal for trees of the same structure.
+
+    >>> import cygrad
+    >>> from cygrad.func.trees import flatten
+    >>> flatten({"a": 1, "b": [2, 3]})[0]
+    [1, 2, 3]
+    """
     leaves: list = []
     return leaves, _visit(tree, leaves.append)
 
@@ -34,7 +40,13 @@ def _registered(tree):
 
 
 def rebuild(tree, leaves):
-    """Return a tree of the same structure with other leaves, in order."""
+    """Return a tree of the same structure with other leaves, in order.
+
+    >>> import cygrad
+    >>> from cygrad.func.trees import rebuild
+    >>> rebuild({"a": 1, "b": [2, 3]}, [10, 20, 30])
+    {'a': 10, 'b': [20, 30]}
+    """
     return _rebuilt(tree, iter(leaves))
 
 
@@ -55,7 +67,13 @@ def _rebuilt(tree, leaves):
 
 
 def mapped(function, tree):
-    """Return a tree of the same structure with `function` applied to each leaf."""
+    """Return a tree of the same structure with `function` applied to each leaf.
+
+    >>> import cygrad
+    >>> from cygrad.func.trees import mapped
+    >>> mapped(lambda leaf: 2 * leaf, {"a": 1, "b": [2, 3]})
+    {'a': 2, 'b': [4, 6]}
+    """
     return rebuild(tree, map(function, flatten(tree)[0]))
 
 
@@ -63,6 +81,11 @@ def spread(prefix, tree):
     """Return one entry of `prefix` for each leaf of `tree`: an entry applies to all leaves below its position.
 
     Return None if the structures do not fit.
+
+    >>> import cygrad
+    >>> from cygrad.func.trees import spread
+    >>> spread({"a": 0, "b": None}, {"a": 1, "b": [2, 3]})
+    [0, None, None]
     """
     if isinstance(prefix, (tuple, list)):
         if type(prefix) is not type(tree) or len(prefix) != len(tree):

@@ -37,11 +37,25 @@ class ScriptModule(Module):
     """
 
     def define(self, src):
-        """Raises RuntimeError: methods given as text in TorchScript cannot be run."""
+        """Raises RuntimeError: methods given as text in TorchScript cannot be run.
+
+        >>> import cygrad
+        >>> cygrad.jit.ScriptModule().define("def forward(self): return 1")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: torch.jit.ScriptModule.define: cygrad has no TorchScript...
+        """
         raise _lacking("ScriptModule.define", "write the method in Python")
 
     def save(self, f: Any, **kwargs: Any) -> None:
-        """Raises RuntimeError: a module that is not traced has no program."""
+        """Raises RuntimeError: a module that is not traced has no program.
+
+        >>> import cygrad
+        >>> cygrad.jit.ScriptModule().save("model.pt")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: torch.jit.ScriptModule.save: cygrad has no TorchScript...
+        """
         raise _lacking("ScriptModule.save", _HOW_TO_SAVE)
 
 

@@ -33,7 +33,13 @@ def conv1d_input(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the gradient of `conv1d` with respect to an input of the given size; see `conv2d_input`."""
+    """Return the gradient of `conv1d` with respect to an input of the given size; see `conv2d_input`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.grad import conv1d_input
+    >>> conv1d_input((1, 1, 4), cygrad.ones(1, 1, 2), cygrad.ones(1, 1, 3))
+    tensor([[[1., 2., 2., 1.]]])
+    """
     return _of_input(conv1d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
@@ -46,7 +52,13 @@ def conv1d_weight(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the gradient of `conv1d` with respect to a weight of the given size; see `conv2d_weight`."""
+    """Return the gradient of `conv1d` with respect to a weight of the given size; see `conv2d_weight`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.grad import conv1d_weight
+    >>> conv1d_weight(cygrad.ones(1, 1, 4), (1, 1, 2), cygrad.ones(1, 1, 3))
+    tensor([[[3., 3.]]])
+    """
     return _of_weight(conv1d, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
@@ -95,7 +107,13 @@ def conv3d_input(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the gradient of `conv3d` with respect to an input of the given size; see `conv2d_input`."""
+    """Return the gradient of `conv3d` with respect to an input of the given size; see `conv2d_input`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.grad import conv3d_input
+    >>> conv3d_input((1, 1, 4, 4, 4), cygrad.ones(1, 1, 2, 2, 2), cygrad.ones(1, 1, 3, 3, 3)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
     return _of_input(conv3d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
@@ -108,5 +126,11 @@ def conv3d_weight(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the gradient of `conv3d` with respect to a weight of the given size; see `conv2d_weight`."""
+    """Return the gradient of `conv3d` with respect to a weight of the given size; see `conv2d_weight`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.grad import conv3d_weight
+    >>> conv3d_weight(cygrad.ones(1, 1, 2, 2, 2), (1, 1, 1, 1, 1), cygrad.ones(1, 1, 2, 2, 2))
+    tensor([[[[[8.]]]]])
+    """
     return _of_weight(conv3d, input, weight_size, grad_output, (stride, padding, dilation, groups))

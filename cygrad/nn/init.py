@@ -84,12 +84,24 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with `val`."""
+    """Fill with `val`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.constant_(cygrad.empty(2), 3.0)
+    tensor([3., 3.])
+    """
     return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with 1."""
+    """Fill with 1.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.ones_(cygrad.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
@@ -105,7 +117,16 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity, so that a linear layer preserves as many of its inputs as possible."""
+    """Fill a matrix with the identity, so that a linear layer preserves as many of its inputs as possible.
+
+    Raises ValueError unless `tensor` has two dimensions.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.eye_(cygrad.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     _require_matrix(tensor)
     return tensor.copy_(cygrad.eye(*tensor.shape))
 
@@ -115,6 +136,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a convolution's weight so that it preserves its input channels, in each of `groups` groups.
 
     Accepts tensors with 3, 4 or 5 dimensions: (out channels, in channels, kernel...).
+
+    Raises ValueError for other numbers of dimensions, or out channels that `groups` does not divide.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> w = nn.init.dirac_(cygrad.empty(2, 2, 3))
+    >>> cygrad.nn.functional.conv1d(cygrad.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), w, padding=1)
+    tensor([[1., 2., 3.],
+            [4., 5., 6.]])
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -135,7 +165,14 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the uniform distribution on [a, b)."""
+    """Draw from the uniform distribution on [a, b).
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> w = nn.init.uniform_(cygrad.empty(2, 3), -1.0, 1.0)
+    >>> bool(w.abs().max() <= 1)
+    True
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
@@ -244,7 +281,15 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the normal distribution with std = gain * sqrt(2 / (fan_in + fan_out))."""
+    """Draw from the normal distribution with std = gain * sqrt(2 / (fan_in + fan_out)).
+
+    Raises ValueError for fewer than two dimensions.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.init.xavier_normal_(cygrad.empty(2, 3)).shape
+    torch.Size([2, 3])
+    """
     std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return normal_(tensor, 0.0, std, generator)
 
@@ -260,6 +305,12 @@ def kaiming_uniform_(
 
     The gain follows from `nonlinearity`, with `a` as the slope of a leaky ReLU. `mode` selects the
     fan: `"fan_in"` preserves variances in the forward pass, `"fan_out"` in the backward pass.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> w = nn.init.kaiming_uniform_(cygrad.empty(4, 6), nonlinearity="relu")
+    >>> bool(w.abs().max() <= 1)
+    True
     """
     if _is_empty(tensor):
         return tensor
@@ -298,6 +349,14 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     """Make the rows (or the columns, if they are fewer) orthonormal, times `gain`.
 
     Dimensions after the first are flattened into one.
+
+    Raises ValueError for fewer than two dimensions.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> w = nn.init.orthogonal_(cygrad.empty(2, 3))
+    >>> (w @ w.T).allclose(cygrad.eye(2), atol=1e-6)
+    True
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -314,7 +373,15 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draw a matrix from the normal distribution and zero the fraction `sparsity` of each column."""
+    """Draw a matrix from the normal distribution and zero the fraction `sparsity` of each column.
+
+    Raises ValueError unless `tensor` has two dimensions.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> (nn.init.sparse_(cygrad.empty(4, 3), sparsity=0.5) == 0).sum(0)
+    tensor([2, 2, 2])
+    """
     _require_matrix(tensor)
     rows, columns = tensor.shape
     n_zeros = math.ceil(sparsity * rows)
@@ -349,7 +416,12 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(*args, **kwargs)
 
     old.__name__ = old.__qualname__ = old_name
-    old.__doc__ = f"The old name of `{new_name}`."
+    old.__doc__ = f"""The old name of `{new_name}`, with the same arguments. Warns with FutureWarning.
+
+    >>> from cygrad import nn
+    >>> nn.init.{old_name}.__wrapped__ is nn.init.{new_name}
+    True
+    """
     return old
 
 

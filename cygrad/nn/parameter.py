@@ -144,6 +144,11 @@ class UninitializedTensorMixin(Tensor):
     """A tensor without a shape until `materialize` is called; few operations are allowed before that.
 
     Raises ValueError if it is used in a computation, RuntimeError if its shape is queried.
+
+    >>> from cygrad import nn
+    >>> p = nn.UninitializedParameter()
+    >>> isinstance(p, nn.parameter.UninitializedTensorMixin), p
+    (True, <UninitializedParameter>)
     """
 
     cls_to_become: type
@@ -155,7 +160,14 @@ class UninitializedTensorMixin(Tensor):
     )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become a parameter or buffer of this shape, with uninitialized values."""
+        """Become a parameter or buffer of this shape, with uninitialized values.
+
+        >>> from cygrad import nn
+        >>> p = nn.UninitializedParameter()
+        >>> p.materialize((2, 3))
+        >>> p.shape
+        torch.Size([2, 3])
+        """
         like = self.data
         self.data = cygrad.empty(
             tuple(shape), device=like.device if device is None else device, dtype=like.dtype if dtype is None else dtype
@@ -172,7 +184,14 @@ class UninitializedTensorMixin(Tensor):
         )
 
     def share_memory_(self) -> Any:
-        """Raises RuntimeError."""
+        """Raises RuntimeError.
+
+        >>> from cygrad import nn
+        >>> nn.UninitializedParameter().share_memory_()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Can't share memory on an uninitialized parameter or buffer. Call `forward` to ini...
+        """
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
             "before calling `module.share_memory()`."

@@ -78,7 +78,16 @@ class Adafactor(Optimizer):
         )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.Adafactor([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> bool(w < 1)
+        True
+        """
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:

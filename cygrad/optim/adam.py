@@ -104,7 +104,18 @@ class Adam(Optimizer):
         )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        `closure`, if given, recomputes and returns the loss, which `step` returns.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.Adam([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000])
+        """
         loss = loss_of(closure)
         self._check_capture()
         for group in self.param_groups:

@@ -38,6 +38,11 @@ class FormulaOptimizer(Optimizer):
 
     Subclasses define `_first_state` and `_change`. The formula is written once, with in-place
     operators: it runs on arrays, or with `differentiable` on tensors, recorded.
+
+    >>> import cygrad
+    >>> from cygrad.optim.formula import FormulaOptimizer
+    >>> issubclass(cygrad.optim.RMSprop, FormulaOptimizer)
+    True
     """
 
     _counts_in_tensors = True
@@ -46,7 +51,16 @@ class FormulaOptimizer(Optimizer):
     _of_scalars: ClassVar[tuple[str, ...]] = ("step",)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.RMSprop([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> bool(w < 1)
+        True
+        """
         loss = loss_of(closure)
         rows: list[Any] = []
         if "capturable" in self.defaults:

@@ -73,7 +73,23 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Iterate, and return the initial loss."""
+        """Iterate, and return the initial loss.
+
+        `closure` recomputes the loss and its gradients, and returns the loss.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 3) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> optimizer.step(closure)
+        tensor(4., grad_fn=<SumBackward0>)
+        >>> w.detach()
+        tensor([3.])
+        """
         with cygrad.no_grad():
             return self._iterate(closure)
 

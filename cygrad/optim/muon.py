@@ -81,7 +81,16 @@ class Muon(Optimizer):
                     )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        >>> import cygrad
+        >>> w = cygrad.eye(2).requires_grad_()
+        >>> optimizer = cygrad.optim.Muon([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w.shape
+        torch.Size([2, 2])
+        """
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:

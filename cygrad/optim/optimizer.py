@@ -165,6 +165,13 @@ class Optimizer:
 
         Raises `TypeError` for non-tensors and unordered collections, `ValueError` for a non-leaf tensor,
         a tensor that is already in a group, or a group that lacks a required option.
+
+        >>> import cygrad
+        >>> a, b = cygrad.ones(1, requires_grad=True), cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([a], lr=0.1)
+        >>> optimizer.add_param_group({"params": [b], "lr": 0.01})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.1, 0.01]
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -237,6 +244,14 @@ class Optimizer:
 
         Tensors, including those of other libraries such as PyTorch, are copied in the dtype of their
         parameter. Raises `ValueError`, with nothing changed, if the groups do not match.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> saved = cygrad.optim.SGD([w], lr=0.1).state_dict()
+        >>> optimizer = cygrad.optim.SGD([w], lr=1.0)
+        >>> optimizer.load_state_dict(saved)
+        >>> optimizer.param_groups[0]["lr"]
+        0.1
         """
         state_dict = state_dict.copy()
         for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -306,27 +321,69 @@ class Optimizer:
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. `args[0]` is the optimizer."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. `args[0]` is the optimizer.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: print("about to step"))
+        >>> optimizer.step()
+        about to step
+        """
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` after each step."""
+        """Call `hook(optimizer, args, kwargs)` after each step.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_step_post_hook(lambda optimizer, args, kwargs: print("stepped"))
+        >>> optimizer.step()
+        stepped
+        """
         return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer)` before `state_dict`."""
+        """Call `hook(optimizer)` before `state_dict`.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_state_dict_pre_hook(lambda optimizer: print("saving"))
+        >>> state = optimizer.state_dict()
+        saving
+        """
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a different one."""
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a different one.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_state_dict_post_hook(lambda optimizer, state: {**state, "epoch": 3})
+        >>> optimizer.state_dict()["epoch"]
+        3
+        """
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before loading; it may return a different one."""
+        """Call `hook(optimizer, state_dict)` before loading; it may return a different one.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_load_state_dict_pre_hook(lambda optimizer, state: print(sorted(state)))
+        >>> optimizer.load_state_dict(optimizer.state_dict())
+        ['param_groups', 'state']
+        """
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer)` after loading."""
+        """Call `hook(optimizer)` after loading.
+
+        >>> import cygrad
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1, requires_grad=True)], lr=0.1)
+        >>> handle = optimizer.register_load_state_dict_post_hook(lambda optimizer: print("loaded"))
+        >>> optimizer.load_state_dict(optimizer.state_dict())
+        loaded
+        """
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def __repr__(self) -> str:
@@ -339,12 +396,28 @@ class Optimizer:
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer.
+
+    >>> import cygrad
+    >>> from cygrad.optim.optimizer import register_optimizer_step_pre_hook
+    >>> handle = register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print("about to step"))
+    >>> cygrad.optim.SGD([cygrad.ones(1)], lr=0.1).step()
+    about to step
+    >>> handle.remove()
+    """
     return add_hook(global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer.
+
+    >>> import cygrad
+    >>> from cygrad.optim.optimizer import register_optimizer_step_post_hook
+    >>> handle = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print("stepped"))
+    >>> cygrad.optim.SGD([cygrad.ones(1)], lr=0.1).step()
+    stepped
+    >>> handle.remove()
+    """
     return add_hook(global_post_hooks, hook)
 
 

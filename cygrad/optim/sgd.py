@@ -87,7 +87,18 @@ class SGD(Optimizer):
         return all(not g["differentiable"] and all(p.device == device for p in g["params"]) for g in self.param_groups)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        `closure`, if given, recomputes and returns the loss, which `step` returns.
+
+        >>> import cygrad
+        >>> w = cygrad.ones(1, requires_grad=True)
+        >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000])
+        """
         loss = loss_of(closure)
         for group in self.param_groups:
             params, grads = with_gradients(group["params"])

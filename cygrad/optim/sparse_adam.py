@@ -59,7 +59,17 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient.
+
+        >>> import cygrad
+        >>> m = cygrad.nn.Embedding(3, 2, sparse=True)
+        >>> optimizer = cygrad.optim.SparseAdam(m.parameters(), lr=0.1)
+        >>> before = m.weight.detach().clone()
+        >>> m(cygrad.tensor([1])).sum().backward()
+        >>> optimizer.step()
+        >>> (m.weight != before).any(1)
+        tensor([False,  True, False])
+        """
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:

@@ -46,7 +46,13 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Return an `avg_fn` for `AveragedModel`: the mean of all models so far."""
+    """Return an `avg_fn` for `AveragedModel`: the mean of all models so far.
+
+    >>> import cygrad
+    >>> average = cygrad.optim.swa_utils.get_swa_avg_fn()
+    >>> average(cygrad.tensor([4.0]), cygrad.tensor([8.0]), 1)
+    tensor([6.])
+    """
 
     @cygrad.no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -56,7 +62,15 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[Tensor], Any], None]:
-    """Return a `multi_avg_fn` for `AveragedModel`: the exponential average of a list of tensors, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel`: the exponential average of a list of tensors, in place.
+
+    >>> import cygrad
+    >>> average = cygrad.optim.swa_utils.get_ema_multi_avg_fn(0.75)
+    >>> averaged = [cygrad.tensor([4.0])]
+    >>> average(averaged, [cygrad.tensor([8.0])], 1)
+    >>> averaged
+    [tensor([5.])]
+    """
     _check_decay(decay)
 
     @cygrad.no_grad()
@@ -71,7 +85,15 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[T
 
 
 def get_swa_multi_avg_fn() -> Callable[[list[Tensor], list[Tensor], Any], None]:
-    """Return a `multi_avg_fn` for `AveragedModel`: the mean of all models so far, for a list of tensors, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel`: the mean of all models so far, for a list of tensors, in place.
+
+    >>> import cygrad
+    >>> average = cygrad.optim.swa_utils.get_swa_multi_avg_fn()
+    >>> averaged = [cygrad.tensor([4.0])]
+    >>> average(averaged, [cygrad.tensor([8.0])], 1)
+    >>> averaged
+    [tensor([6.])]
+    """
 
     @cygrad.no_grad()
     def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
@@ -133,11 +155,27 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the averaged model."""
+        """Call the averaged model.
+
+        >>> import cygrad
+        >>> m = cygrad.optim.swa_utils.AveragedModel(cygrad.nn.Linear(2, 3))
+        >>> m(cygrad.ones(4, 2)).shape
+        torch.Size([4, 3])
+        """
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Include the current parameters of `model` in the average."""
+        """Include the current parameters of `model` in the average.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(1, 1)
+        >>> averaged = cygrad.optim.swa_utils.AveragedModel(model)
+        >>> for value in (1.0, 3.0):
+        ...     weight = cygrad.nn.init.constant_(model.weight, value)
+        ...     averaged.update_parameters(model)
+        >>> averaged.module.weight.item()
+        2.0
+        """
         mine, theirs = (
             [tensor.detach() for tensor in (*each.parameters(), *(each.buffers() if self.use_buffers else ()))]
             for each in (self.module, model)
@@ -237,7 +275,13 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for this step, computed from the previous ones."""
+        """Return the rates for this step, computed from the previous ones.
+
+        >>> import cygrad
+        >>> scheduler = cygrad.optim.swa_utils.SWALR(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), swa_lr=0.1)
+        >>> scheduler.get_last_lr()
+        [1.0]
+        """
         rates = self._group_rates()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

@@ -17,6 +17,13 @@ class PyTorchFileReader:
     """The records of a zip file, a path or a file: uncompressed, within bounds, and not overlapping.
 
     Raises RuntimeError for a damaged file, and for one that `torch.save` did not write.
+
+    >>> import cygrad
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> cygrad.save({"a": 1}, file)
+    >>> cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).get_all_records()[:1]
+    ['data.pkl']
     """
 
     def __init__(self, file: Any) -> None:
@@ -29,7 +36,15 @@ class PyTorchFileReader:
 
     @classmethod
     def of(cls, content: Any, called: str) -> PyTorchFileReader:
-        """Return the reader of a file's content, bytes or mapped memory."""
+        """Return the reader of a file's content, bytes or mapped memory.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> cygrad.PyTorchFileReader.of(file.getvalue(), "the file").has_record("data/0")
+        True
+        """
         reader = cls.__new__(cls)
         reader.called = called
         reader._open(content)
@@ -54,35 +69,104 @@ class PyTorchFileReader:
             raise RuntimeError(f"{called} is damaged: its entries overlap")
 
     def archive_name(self) -> str:
-        """Return the folder of all records in the file."""
+        """Return the folder of all records in the file.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save({"a": 1}, file)
+        >>> cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).archive_name()
+        'archive'
+        """
         return self.root
 
     def get_all_records(self) -> list[str]:
-        """Return the names of all records."""
+        """Return the names of all records.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> "data/0" in cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).get_all_records()
+        True
+        """
         return list(self.entries)
 
     def has_record(self, name: str) -> bool:
-        """Whether there is a record of that name."""
+        """Whether there is a record of that name.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> reader = cygrad.PyTorchFileReader(io.BytesIO(file.getvalue()))
+        >>> reader.has_record("data/0"), reader.has_record("data/1")
+        (True, False)
+        """
         return name in self.entries
 
     def get_record(self, name: str) -> bytes:
-        """Return the bytes of a record, verified against its checksum."""
+        """Return the bytes of a record, verified against its checksum.
+
+        Raises RuntimeError if there is no such record.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> int(cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).get_record("version"))
+        3
+        """
         return bytes(self.record(name, False))
 
     def get_record_size(self, name: str) -> int:
-        """Return the length of a record in bytes."""
+        """Return the length of a record in bytes.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).get_record_size("data/0")
+        8
+        """
         return self._entry(name).file_size
 
     def get_record_header_offset(self, name: str) -> int:
-        """Return the place of a record's header in the file."""
+        """Return the place of a record's header in the file.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> reader = cygrad.PyTorchFileReader(io.BytesIO(file.getvalue()))
+        >>> reader.get_record_header_offset("data/0") < reader.get_record_offset("data/0")
+        True
+        """
         return self._entry(name).header_offset
 
     def get_record_offset(self, name: str) -> int:
-        """Return the place of a record's first byte in the file."""
+        """Return the place of a record's first byte in the file.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> start = cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).get_record_offset("data/0")
+        >>> file.getvalue()[start : start + 8] == cygrad.ones(2).numpy().tobytes()
+        True
+        """
         return self._place(name)[0]
 
     def serialization_id(self) -> str:
-        """Return the identification of the file, or nothing if it has none."""
+        """Return the identification of the file, or nothing if it has none.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> len(cygrad.PyTorchFileReader(io.BytesIO(file.getvalue())).serialization_id())
+        40
+        """
         return (
             self.get_record(".data/serialization_id").decode("ascii", "replace")
             if self.has_record(".data/serialization_id")
@@ -112,7 +196,16 @@ class PyTorchFileReader:
         return start, end
 
     def record(self, name: str, is_shared: bool) -> Any:
-        """Return the bytes of a record: shared memory, or a copy verified against its checksum."""
+        """Return the bytes of a record: shared memory, or a copy verified against its checksum.
+
+        >>> import cygrad
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> cygrad.save(cygrad.ones(2), file)
+        >>> reader = cygrad.PyTorchFileReader.of(file.getvalue(), "the file")
+        >>> bytes(reader.record("data/0", is_shared=False)) == cygrad.ones(2).numpy().tobytes()
+        True
+        """
         start, end = self._place(name)
         shared = memoryview(self.content)[start:end]
         if is_shared:

@@ -21,6 +21,15 @@ class PyTorchFileWriter:
 
     The memory of a record begins at a multiple of `storage_alignment`. Without `compute_crc32` the checksums are those
     of empty records, which readers that verify them refuse.
+
+    >>> import cygrad
+    >>> import io, zipfile
+    >>> file = io.BytesIO()
+    >>> writer = cygrad.PyTorchFileWriter(file)
+    >>> writer.write_record("text", b"hello", 5)
+    >>> writer.write_end_of_file()
+    >>> zipfile.ZipFile(file).read("archive/text")
+    b'hello'
     """
 
     def __init__(self, file: Any, compute_crc32: bool = True, storage_alignment: int = 64) -> None:
@@ -35,25 +44,65 @@ class PyTorchFileWriter:
         self._version = _FORMAT
 
     def archive_name(self) -> str:
-        """Return the folder of all records in the file."""
+        """Return the folder of all records in the file.
+
+        >>> import cygrad
+        >>> import io
+        >>> cygrad.PyTorchFileWriter(io.BytesIO()).archive_name()
+        'archive'
+        """
         return self.root
 
     def get_all_written_records(self) -> set[str]:
-        """Return the names of the records written so far."""
+        """Return the names of the records written so far.
+
+        >>> import cygrad
+        >>> import io
+        >>> writer = cygrad.PyTorchFileWriter(io.BytesIO())
+        >>> writer.write_record("text", b"hello")
+        >>> writer.get_all_written_records()
+        {'text'}
+        """
         return set(self._names)
 
     def set_min_version(self, version: int) -> None:
-        """Raise the version of the layout that readers must know."""
+        """Raise the version of the layout that readers must know.
+
+        >>> import cygrad
+        >>> import io, zipfile
+        >>> file = io.BytesIO()
+        >>> writer = cygrad.PyTorchFileWriter(file)
+        >>> writer.set_min_version(6)
+        >>> writer.write_end_of_file()
+        >>> int(zipfile.ZipFile(file).read("archive/version"))
+        6
+        """
         self._version = b"%d\n" % max(version, int(self._version))
 
     def serialization_id(self) -> str:
-        """Return forty digits that depend on the names and contents of all records."""
+        """Return forty digits that depend on the names and contents of all records.
+
+        >>> import cygrad
+        >>> import io
+        >>> len(cygrad.PyTorchFileWriter(io.BytesIO()).serialization_id())
+        40
+        """
         names = zlib.crc32("\0".join(self._names).encode())
         content = zlib.crc32(struct.pack(f"<{len(self._names)}L", *self._names.values()))
         return f"{names:020d}{content:020d}"
 
     def write_record(self, name: str, data: Any, size: int | None = None) -> None:
-        """Write bytes (or a text, as ASCII) under a name; `size` leaves out what follows."""
+        """Write bytes (or a text, as ASCII) under a name; `size` leaves out what follows.
+
+        >>> import cygrad
+        >>> import io, zipfile
+        >>> file = io.BytesIO()
+        >>> writer = cygrad.PyTorchFileWriter(file)
+        >>> writer.write_record("text", b"hello world", 5)
+        >>> writer.write_end_of_file()
+        >>> zipfile.ZipFile(file).read("archive/text")
+        b'hello'
+        """
         content = memoryview(data.encode("ascii") if isinstance(data, str) else data).cast("B")
         content = content if size is None else content[:size]
         checksum = zlib.crc32(content) if self._computes_checksums else 0
@@ -62,7 +111,17 @@ class PyTorchFileWriter:
         self._end(name, len(content), checksum, *entry)
 
     def write_record_metadata(self, name: str, size: int) -> None:
-        """Write zeros in the place of a record of `size` bytes, to be filled in later."""
+        """Write zeros in the place of a record of `size` bytes, to be filled in later.
+
+        >>> import cygrad
+        >>> import io, zipfile
+        >>> file = io.BytesIO()
+        >>> writer = cygrad.PyTorchFileWriter(file)
+        >>> writer.write_record_metadata("later", 3)
+        >>> writer.write_end_of_file()
+        >>> zipfile.ZipFile(file).getinfo("archive/later").file_size
+        3
+        """
         entry, checksum, zeros = self._begin(name, size), 0, bytes(min(size, 1 << 20))
         for begin in range(0, size, len(zeros) or 1):
             part = zeros[: size - begin]
@@ -71,7 +130,16 @@ class PyTorchFileWriter:
         self._end(name, size, checksum, *entry)
 
     def write_end_of_file(self) -> None:
-        """Write the version and the directory; the file is complete then."""
+        """Write the version and the directory; the file is complete then.
+
+        >>> import cygrad
+        >>> import io, zipfile
+        >>> file = io.BytesIO()
+        >>> writer = cygrad.PyTorchFileWriter(file)
+        >>> writer.write_end_of_file()
+        >>> "archive/version" in zipfile.ZipFile(file).namelist()
+        True
+        """
         self.write_record("version", self._version)
         self.write_record(".data/serialization_id", self.serialization_id())
         start, count = self._position, len(self._directory)

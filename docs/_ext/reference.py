@@ -247,6 +247,8 @@ class Reference:
 
     def add_tensor(self) -> None:
         functions, entries = [], []
+        for name in list(vars(cygrad.Tensor)):
+            getattr(cygrad.Tensor, name, None)  # methods that are imported on first access
         for name, value in sorted(vars(cygrad.Tensor).items()):
             if id(value) in self.home and not name.startswith("_") and callable(value):
                 functions.append((f"cygrad.Tensor.{name}", self.home[id(value)][0]))

@@ -1,9 +1,11 @@
-"""What the reference says of the names that people use most: a signature, and an example, which runs as a test.
+"""What the reference says of names: a signature of those that people use most, and an example, which runs as a test.
 
-`test_docstrings.py` runs the examples, and finds names without a docstring.
+All names of tensors, functions of them, differentiation and training have an example; `test_reference_modules.py` is
+about the modules around them. `test_docstrings.py` runs the examples, and finds names without a docstring.
 """
 
 import importlib
+import importlib.util
 import inspect
 import re
 from operator import attrgetter
@@ -14,6 +16,11 @@ import pytest
 import cygrad
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# Names in the package itself, methods of its classes, and modules of tensors, differentiation and training.
+WITH_EXAMPLES = re.compile(
+    r"cygrad\.(\w+$|[A-Z]\w*\.|dtype\.|memory_format\.|inference_mode\.|set_grad_enabled\.|"
+    r"(autograd|distributions|fft|func|linalg|nn|optim|return_types|special)\.)"
+)
 # Copies of views are described with the view, whose arguments and errors they have.
 COPIES = re.compile(r"_copy$|^unsafe_")
 MOST_USED = """
@@ -74,6 +81,29 @@ def test_name_has_a_signature_and_an_example(name):
     assert value is not None
     assert ">>> " in inspect.getdoc(value)
     assert inspect.signature(value)
+
+
+def described():
+    """Return {name: docstring} of all that the pages of the reference describe."""
+    spec = importlib.util.spec_from_file_location("_pages", CHECKOUT / "docs" / "_ext" / "reference.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    found = {}
+
+    class Recorded(pages.Reference):
+        def entry(self, module, name, value, kind):
+            found[f"{module}.{name}"] = inspect.getdoc(value) or ""
+            return super().entry(module, name, value, kind)
+
+    Recorded().build()
+    return found
+
+
+def test_all_names_of_tensors_and_training_have_an_example():
+    docs = {name: doc for name, doc in described().items() if WITH_EXAMPLES.match(name)}
+    assert len(docs) > 1900
+    assert {"cygrad.exp_", "cygrad.Tensor.t_", "cygrad.dtype.to_real", "cygrad.nn.Linear.forward"} <= set(docs)
+    assert [name for name, doc in docs.items() if ">>> " not in doc] == []
 
 
 def test_the_table_of_ops_is_found():

@@ -49,6 +49,13 @@ class GradientEdge(NamedTuple):
     """A place in the graph where a gradient arrives: output `output_nr` of `node`.
 
     It stands for a tensor in `backward` and `grad`, and keeps the graph alive, but not the tensor.
+
+    >>> import cygrad
+    >>> from cygrad.autograd.graph import GradientEdge
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> GradientEdge(y.grad_fn, 0).node.name()
+    'MulBackward0'
     """
 
     node: Node

@@ -275,7 +275,12 @@ class GraphBreak(AutogradError):
 
 
 class OutOfMemoryError(RuntimeError):
-    """A GPU has too little free memory, even after releasing everything that can be released."""
+    """A GPU has too little free memory, even after releasing everything that can be released.
+
+    >>> import cygrad
+    >>> issubclass(cygrad.OutOfMemoryError, RuntimeError)
+    True
+    """
 
     __module__ = "cygrad"
 

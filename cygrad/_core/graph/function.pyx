@@ -27,7 +27,21 @@ cdef object wording():
 
 @cython.trashcan(True)
 cdef class PyNode(Node):
-    """The `ctx` passed to a custom function's `forward` and `backward`; also the node in the graph."""
+    """The `ctx` passed to a custom function's `forward` and `backward`; also the node in the graph.
+
+    >>> import cygrad
+    >>> class Double(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.factor = 2
+    ...         return ctx.factor * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return ctx.factor * g
+    >>> y = Double.apply(cygrad.tensor(3.0, requires_grad=True))
+    >>> isinstance(y.grad_fn, cygrad.autograd.function.FunctionCtx)
+    True
+    """
 
     def __cinit__(self):
         begin_node(self, thread_state())
@@ -45,24 +59,96 @@ cdef class PyNode(Node):
         """Save these tensors (or None) for `backward`, which finds them in `saved_tensors`.
 
         `apply` raises TypeError for anything that is not a tensor: store such values in attributes of ctx.
+
+        >>> import cygrad
+        >>> class Square(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2 * x * g
+        >>> x = cygrad.tensor(3.0, requires_grad=True)
+        >>> Square.apply(x).backward()
+        >>> x.grad
+        tensor(6.)
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Save these tensors for `jvp`."""
+        """Save these tensors for `jvp`.
+
+        >>> import cygrad
+        >>> from cygrad.autograd import forward_ad
+        >>> class Square(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_forward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     def jvp(ctx, tangent):
+        ...         return 2 * ctx.saved_tensors[0] * tangent
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
+        ...     forward_ad.unpack_dual(Square.apply(x)).tangent
+        tensor(6.)
+        """
         wording().check_for_forward(tensors)
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
-        """Declare that forward changed these inputs in place; it must also return them."""
+        """Declare that forward changed these inputs in place; it must also return them.
+
+        >>> import cygrad
+        >>> class AddOne(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.mark_dirty(x)
+        ...         return x.add_(1)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return g
+        >>> x = cygrad.tensor(3.0, requires_grad=True) * 1
+        >>> AddOne.apply(x) is x
+        True
+        """
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
-        """Declare that these outputs have no gradient."""
+        """Declare that these outputs have no gradient.
+
+        >>> import cygrad
+        >>> class Largest(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         value, index = x.max(0)
+        ...         ctx.mark_non_differentiable(index)
+        ...         return value, index
+        >>> value, index = Largest.apply(cygrad.tensor([1.0, 3.0], requires_grad=True))
+        >>> value.requires_grad, index.requires_grad
+        (True, False)
+        """
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value):
-        """Set whether backward receives a missing gradient as zeros (the default) or as None."""
+        """Set whether backward receives a missing gradient as zeros (the default) or as None.
+
+        >>> import cygrad
+        >>> class Both(cygrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.set_materialize_grads(False)
+        ...         return x * 1, x * 2
+        ...     @staticmethod
+        ...     def backward(ctx, g, h):
+        ...         print(h)
+        ...         return g
+        >>> one, two = Both.apply(cygrad.tensor(3.0, requires_grad=True))
+        >>> one.backward()
+        None
+        """
         if not isinstance(value, bool):
             raise TypeError("set_materialize_grads received an invalid combination of arguments - got "
                             f"({type(value).__name__}), but expected (bool)")

@@ -72,7 +72,12 @@ cdef class Node:
         return self
 
     cpdef str name(self):
-        """Return PyTorch's name for this kind of node, such as 'MulBackward0'."""
+        """Return PyTorch's name for this kind of node, such as 'MulBackward0'.
+
+        >>> import cygrad
+        >>> (cygrad.tensor(3.0, requires_grad=True) * 2).grad_fn.name()
+        'MulBackward0'
+        """
         return type(self).__name__
 
     cdef object label(self):
@@ -190,6 +195,13 @@ cdef class Node:
         """Call `fn(grad_inputs, grad_outputs)` after each run of this node; it may return replacement grad_inputs.
 
         Returns a handle with `remove()`.
+
+        >>> import cygrad
+        >>> x = cygrad.tensor(3.0, requires_grad=True)
+        >>> y = x * 2
+        >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: print(grad_inputs[0], grad_outputs))
+        >>> y.backward()
+        tensor(2.) (tensor(1.),)
         """
         return RemovableHandle.add(hooks_of(self, POST), fn)
 
@@ -197,6 +209,14 @@ cdef class Node:
         """Call `fn(grad_outputs)` before each run of this node; it may return replacement grad_outputs.
 
         Returns a handle with `remove()`.
+
+        >>> import cygrad
+        >>> x = cygrad.tensor(3.0, requires_grad=True)
+        >>> y = x * 2
+        >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (10 * grad_outputs[0],))
+        >>> y.backward()
+        >>> x.grad
+        tensor(20.)
         """
         return RemovableHandle.add(hooks_of(self, PRE), fn)
 

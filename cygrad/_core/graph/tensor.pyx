@@ -309,7 +309,12 @@ cdef class Tensor:
         return cpu_device if is_on_cpu(array) else device_of(array)
 
     def stride(self, dim=None):
-        """Return the stride of each dimension (or of `dim`), in elements."""
+        """Return the stride of each dimension (or of `dim`), in elements.
+
+        >>> import cygrad
+        >>> cygrad.ones(2, 3).stride(), cygrad.ones(2, 3).stride(0)
+        ((3, 1), 3)
+        """
         if watched and (seen := see("stride", (self,) if dim is None else (self, dim))):
             return seen[0]
         cdef Py_ssize_t itemsize = self.array.itemsize

@@ -27,6 +27,12 @@ from cygrad._core.registry.signatures import BY_NAME, Call, Shown, hides_signatu
 PACKAGE = "cygrad"
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 ANY = 2**31 - 1  # number of positional arguments
+DOC_IN_PLACE = """In-place form of `{0}`: writes the result into this tensor and returns it.
+
+    Same arguments and gradient. Raises RuntimeError if the result has another shape or does not fit into the dtype, and
+    for a leaf that requires grad.
+
+    {1}"""
 
 
 def published(module, others):
@@ -37,7 +43,8 @@ def published(module, others):
     `module` is a family's namespace (`globals()`): every row whose entry point it contains is bound. Functions without
     a row (those composed of other ops) are listed in the module's `composite` dictionary {name: flags}; methods that
     differ from the function of the same name in its `methods` {name: function}; extra checks of in-place forms in its
-    `in_place_checks` {name: function}. `others` are functions that the package publishes under these names.
+    `in_place_checks` {name: function}; what an in-place form shows for the example of the function, if that is another
+    result, in its `in_place_results` {name: text}. `others` are functions that the package publishes under these names.
     """
     from cygrad._core.registry.autocast import guard  # which imports this module
 
@@ -45,7 +52,7 @@ def published(module, others):
     functions = {}
     methods = {}
     looked_at = {}
-    checks = module.get("in_place_checks", {})
+    checks, results = module.get("in_place_checks", {}), module.get("in_place_results", {})
     rows = {name: (row.flags, row) for name, row in unpublished.items() if name in module}
     rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
     for name, (flags, row) in rows.items():
@@ -67,6 +74,7 @@ def published(module, others):
                 methods[public] = entry
             if flags & INPLACE:
                 methods[public + "_"] = in_place = _in_place_form(entry, public + "_", checks.get(name))
+                in_place.__doc__ = _doc_in_place(entry, name, public, results.get(name))
                 if not flags & METHOD_ONLY:
                     functions[public + "_"] = in_place
     for entries, more in ((methods, module.get("methods", {})), (functions, others)):
@@ -148,6 +156,15 @@ def _after(check, entry):
     return checked
 
 
+def _doc_in_place(entry, name, public, result):
+    """Return the docstring of an in-place form, with the example of the function."""
+    doc = entry.__doc__ or ""  # None in optimized Python
+    example = doc[doc.find(">>> ") :].replace(f".{name}(", f".{public}_(")
+    if result is not None:
+        example = f"{example[: example.rfind('tensor([')]}{result}\n    "
+    return DOC_IN_PLACE.format(public, example)
+
+
 def _in_place_form(entry, name, check=None):
     entry = entry if check is None else _after(check, entry)
 
@@ -167,5 +184,4 @@ def _in_place_form(entry, name, check=None):
     form = standing_before((entry, ("out",), Tensor, unusual), True)
     form.__name__ = form.__qualname__ = name
     form.__signature__ = Shown(entry, without_out=True)
-    form.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
     return form

@@ -42,12 +42,22 @@ def _set_debug_mode(mode):
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms(True)` was called."""
+    """Whether `use_deterministic_algorithms(True)` was called.
+
+    >>> import cygrad
+    >>> cygrad.are_deterministic_algorithms_enabled()
+    False
+    """
     return _Switches.debug_mode > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` was called with `warn_only=True`."""
+    """Whether `use_deterministic_algorithms` was called with `warn_only=True`.
+
+    >>> import cygrad
+    >>> cygrad.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _Switches.debug_mode == 1
 
 
@@ -68,6 +78,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Set the same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
 
     Raises TypeError for other types, RuntimeError for other values.
+
+    >>> import cygrad
+    >>> cygrad.set_deterministic_debug_mode("warn")
+    >>> cygrad.get_deterministic_debug_mode()
+    1
+    >>> cygrad.set_deterministic_debug_mode("default")
     """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -75,24 +91,46 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the value of `set_deterministic_debug_mode` as a number."""
+    """Return the value of `set_deterministic_debug_mode` as a number.
+
+    >>> import cygrad
+    >>> cygrad.get_deterministic_debug_mode()
+    0
+    """
     return _Switches.debug_mode
 
 
 def set_warn_always(b: bool) -> None:
-    """Request warnings each time instead of only once; most of them are controlled by Python's warning filters."""
+    """Request warnings each time instead of only once; most of them are controlled by Python's warning filters.
+
+    >>> import cygrad
+    >>> cygrad.set_warn_always(True)
+    >>> cygrad.is_warn_always_enabled()
+    True
+    >>> cygrad.set_warn_always(False)
+    """
     if type(b) is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _Switches.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether `set_warn_always` is on."""
+    """Whether `set_warn_always` is on.
+
+    >>> import cygrad
+    >>> cygrad.is_warn_always_enabled()
+    False
+    """
     return _Switches.warn_always
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Request that subnormal numbers be flushed to zero. Has no effect and returns False."""
+    """Request that subnormal numbers be flushed to zero. Has no effect and returns False.
+
+    >>> import cygrad
+    >>> cygrad.set_flush_denormal(True)
+    False
+    """
     return False
 
 
@@ -100,6 +138,12 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Allow float32 matrix products on GPUs to use TF32: 'high' or 'medium'; 'highest', the default, forbids it.
 
     Products on the CPU always have float32 precision.
+
+    >>> import cygrad
+    >>> cygrad.set_float32_matmul_precision("high")
+    >>> cygrad.get_float32_matmul_precision()
+    'high'
+    >>> cygrad.set_float32_matmul_precision("highest")
     """
     if precision not in ("highest", "high", "medium"):
         warn(
@@ -112,7 +156,12 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the value of `set_float32_matmul_precision`."""
+    """Return the value of `set_float32_matmul_precision`.
+
+    >>> import cygrad
+    >>> cygrad.get_float32_matmul_precision()
+    'highest'
+    """
     return Precision.matmul
 
 

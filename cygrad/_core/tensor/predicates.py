@@ -15,7 +15,12 @@ from cygrad._kernels.device.unresolved import memory_behind
 
 
 class layout:
-    """The arrangement of a tensor's elements: `strided`, or one of the sparse ones, such as `sparse_coo`."""
+    """The arrangement of a tensor's elements: `strided`, or one of the sparse ones, such as `sparse_coo`.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).layout, cygrad.ones(2).to_sparse().layout
+    (torch.strided, torch.sparse_coo)
+    """
 
     __module__ = "cygrad"
     __slots__ = ("_name",)
@@ -70,19 +75,34 @@ def is_floating_point(input):
 
 @shown
 def is_complex(input):
-    """Whether the elements are complex numbers."""
+    """Whether the elements are complex numbers.
+
+    >>> import cygrad
+    >>> cygrad.is_complex(cygrad.tensor([1j])), cygrad.is_complex(cygrad.tensor([1.0]))
+    (True, False)
+    """
     return _require(input, "is_complex").dtype.is_complex
 
 
 @shown
 def is_signed(input):
-    """Whether the elements can be negative."""
+    """Whether the elements can be negative.
+
+    >>> import cygrad
+    >>> cygrad.is_signed(cygrad.tensor([1])), cygrad.is_signed(cygrad.tensor([1], dtype=cygrad.uint8))
+    (True, False)
+    """
     return _require(input, "is_signed").dtype.is_signed
 
 
 @shown
 def is_same_size(input, other):
-    """Whether both tensors have the same shape."""
+    """Whether both tensors have the same shape.
+
+    >>> import cygrad
+    >>> cygrad.is_same_size(cygrad.ones(2, 3), cygrad.ones(3, 2))
+    False
+    """
     return _require(input, "is_same_size").shape == _require(other, "is_same_size", "other", 2).shape
 
 
@@ -99,20 +119,37 @@ def is_nonzero(input):
 
 @shown
 def is_inference(input):
-    """Whether this tensor was made in inference mode."""
+    """Whether this tensor was made in inference mode.
+
+    >>> import cygrad
+    >>> with cygrad.inference_mode():
+    ...     x = cygrad.ones(2)
+    >>> cygrad.is_inference(x)
+    True
+    """
     return was_made_in_inference_mode(_require(input, "is_inference"))
 
 
 @shown
 def get_device(input):
-    """Return the index of the tensor's GPU; -1 on the CPU."""
+    """Return the index of the tensor's GPU; -1 on the CPU.
+
+    >>> import cygrad
+    >>> cygrad.get_device(cygrad.ones(2))
+    -1
+    """
     device = _require(input, "get_device").device
     return -1 if device.index is None else device.index
 
 
 @shown
 def is_distributed(input):
-    """Whether the tensor is distributed over several machines: always False."""
+    """Whether the tensor is distributed over several machines: always False.
+
+    >>> import cygrad
+    >>> cygrad.is_distributed(cygrad.ones(2))
+    False
+    """
     _require(input, "is_distributed")
     return False
 
@@ -131,7 +168,13 @@ def is_tensor(obj):
 
 
 def is_storage(obj):
-    """Whether `obj` is the memory of a tensor, as returned by `untyped_storage()`."""
+    """Whether `obj` is the memory of a tensor, as returned by `untyped_storage()`.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> cygrad.is_storage(x.untyped_storage()), cygrad.is_storage(x)
+    (True, False)
+    """
     return getattr(type(obj), "_is_storage", False)
 
 
@@ -178,6 +221,11 @@ def is_contiguous(self, *, memory_format=contiguous_format):
     """Whether the elements are stored in the order of their indices, without gaps.
 
     With `memory_format=cygrad.channels_last` and the like, whether they are stored in that order.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, 3)
+    >>> x.is_contiguous(), x.t().is_contiguous()
+    (True, False)
     """
     if not isinstance(memory_format, layout_in_memory):
         raise messages.wrong_keyword("is_contiguous", "memory_format", "torch.memory_format", memory_format)
@@ -209,7 +257,12 @@ def address(array):
 
 @shown
 def storage_offset(self):
-    """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views."""
+    """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views.
+
+    >>> import cygrad
+    >>> cygrad.arange(4)[2:].storage_offset()
+    2
+    """
     memory = memory_of(self)
     own = own_memory(self)
     shown = getattr(own, "shown_offset", None)  # of a tensor without elements of its own
@@ -220,19 +273,35 @@ def storage_offset(self):
 
 @shown
 def data_ptr(self):
-    """Return the address of the first element; 0 on the device "meta"."""
+    """Return the address of the first element; 0 on the device "meta".
+
+    >>> import cygrad
+    >>> x = cygrad.ones(4)
+    >>> x[1:].data_ptr() - x.data_ptr()
+    4
+    """
     return 0 if self.is_meta else address(memory_behind(own_array(self, True)))
 
 
 @shown
 def element_size(self):
-    """Return the number of bytes per element."""
+    """Return the number of bytes per element.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).element_size(), cygrad.ones(2, dtype=cygrad.int8).element_size()
+    (4, 1)
+    """
     return self.itemsize
 
 
 @shown
 def nelement(self):
-    """Return the number of elements."""
+    """Return the number of elements.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).nelement()
+    6
+    """
     return self.numel()
 
 

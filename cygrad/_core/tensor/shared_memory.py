@@ -122,7 +122,13 @@ def _owner(array):
 
 @shown
 def is_shared(self):
-    """Whether changes of this tensor are visible in other processes, as after `share_memory_()`."""
+    """Whether changes of this tensor are visible in other processes, as after `share_memory_()`.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> x.is_shared(), x.share_memory_().is_shared()
+    (False, True)
+    """
     return not self.is_cpu or isinstance(_owner(holding_memory(self)), shared_class())
 
 
@@ -162,7 +168,12 @@ def _seen_as(t, memory):
 
 @shown
 def is_pinned(self, device=None):
-    """Whether the memory is pinned (page-locked), so that transfers to a GPU can be asynchronous."""
+    """Whether the memory is pinned (page-locked), so that transfers to a GPU can be asynchronous.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).is_pinned()
+    False
+    """
     return self.is_cpu and pinned_memory.is_pinned(holding_memory(self))
 
 
@@ -172,6 +183,10 @@ def pin_memory(self, device=None):
     transfer is in progress. Returns the tensor itself if it is already pinned. Gradient: g.
 
     Raises RuntimeError without a GPU, and for a tensor on one.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     assert cygrad.ones(2).pin_memory().is_pinned()
     """
     if device is not None and device_of(device).type == "cpu":
         raise RuntimeError("CPU device type not an accelerator.")
@@ -193,6 +208,10 @@ def pin_memory(self, device=None):
 def record_stream(self, s):
     """Declare that another stream uses this GPU tensor: after the tensor is freed, its memory is reused only once the
     work queued in that stream at that time has finished. Raises NotImplementedError for a tensor on the CPU.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     cygrad.ones(2, device="cuda").record_stream(cygrad.cuda.Stream())
     """
     if self.is_cpu:
         raise NotImplementedError(

@@ -37,7 +37,16 @@ def register_hook(Tensor self not None, hook):
 
 
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
-    """Call `hook(self)` each time a gradient has been accumulated into this leaf's `grad`."""
+    """Call `hook(self)` each time a gradient has been accumulated into this leaf's `grad`.
+
+    Returns a handle with `remove()`. Raises RuntimeError for a tensor that is not a leaf or does not require grad.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
+    >>> (2 * x).backward()
+    tensor(2.)
+    """
     if not requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if grad_fn_of(self) is not None:
@@ -120,7 +129,13 @@ def requires_grad_(Tensor self not None, requires_grad=True):
 
 
 def detach_(Tensor self not None):
-    """Cut this tensor from its history, in place. Raises RuntimeError for views."""
+    """Cut this tensor from its history, in place. Raises RuntimeError for views.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True) * 2
+    >>> x.detach_().requires_grad
+    False
+    """
     if self.view is not None:
         raise RuntimeError(messages.DETACH_VIEW_INPLACE)
     cut(self, self, CUT_DETACH, "detach_")

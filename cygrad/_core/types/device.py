@@ -136,6 +136,12 @@ def set_default_device(device):
     """Set the default device of this thread's new tensors; None stands for the CPU.
 
     Tensors made from other tensors stay on the device of those. Raises RuntimeError if the GPU does not exist.
+
+    >>> import cygrad
+    >>> cygrad.set_default_device("meta")
+    >>> cygrad.ones(2).device
+    device(type='meta')
+    >>> cygrad.set_default_device(None)
     """
     wanted = cpu_device if device is None else _device(device)
     if wanted.type == "cuda":

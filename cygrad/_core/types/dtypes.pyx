@@ -63,13 +63,22 @@ cdef class dtype:
         return self.category == COMPLEX
 
     def to_real(self):
-        """Return the real dtype of the same precision: complex64 gives float32."""
+        """Return the real dtype of the same precision: complex64 gives float32.
+
+        >>> import cygrad
+        >>> cygrad.complex128.to_real(), cygrad.float32.to_real()
+        (torch.float64, torch.float32)
+        """
         return _by_name[f"float{self.itemsize * 4}"] if self.category == COMPLEX else self
 
     def to_complex(self):
         """Return the complex dtype of the same precision, or else the smallest one: float32 gives complex64.
 
         Raises RuntimeError for integers.
+
+        >>> import cygrad
+        >>> cygrad.float64.to_complex(), cygrad.float32.to_complex()
+        (torch.complex128, torch.complex64)
         """
         if self.category < FLOATING or (self.category == FLOATING and self.itemsize == 1):
             raise RuntimeError(f"Unknown Complex ScalarType for {self.type_name}")
@@ -257,7 +266,12 @@ cdef dtype default_complex_dtype():
 
 
 def get_default_dtype():
-    """Return the dtype of tensors made from Python floats: float32 unless changed by `set_default_dtype`."""
+    """Return the dtype of tensors made from Python floats: float32 unless changed by `set_default_dtype`.
+
+    >>> import cygrad
+    >>> cygrad.get_default_dtype()
+    torch.float32
+    """
     return _default
 
 
@@ -265,6 +279,12 @@ def set_default_dtype(d):
     """Make `d`, a floating-point dtype, the dtype of tensors made from Python floats.
 
     Raises TypeError for any other dtype.
+
+    >>> import cygrad
+    >>> cygrad.set_default_dtype(cygrad.float64)
+    >>> cygrad.tensor(1.5).dtype
+    torch.float64
+    >>> cygrad.set_default_dtype(cygrad.float32)
     """
     global _default
     cdef dtype wanted

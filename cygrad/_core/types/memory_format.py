@@ -28,12 +28,28 @@ class memory_format:
         return self.name
 
     def check(self, ndim):
-        """Raise RuntimeError if a tensor with `ndim` dimensions cannot have this order."""
+        """Raise RuntimeError if a tensor with `ndim` dimensions cannot have this order.
+
+        >>> import cygrad
+        >>> cygrad.channels_last.check(4)
+        >>> cygrad.channels_last.check(3)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: required rank 4 tensor to use channels_last format
+        """
         if self.ndim not in (None, ndim):
             raise RuntimeError(f"required rank {self.ndim} tensor to use {self.name} format")
 
     def describes(self, array):
-        """Whether `array` is stored in this order, without gaps; False if the number of dimensions differs."""
+        """Whether `array` is stored in this order, without gaps; False if the number of dimensions differs.
+
+        >>> import cygrad
+        >>> x = cygrad.ones(1, 2, 3, 4)
+        >>> cygrad.channels_last.describes(x.numpy())
+        False
+        >>> cygrad.channels_last.describes(x.to(memory_format=cygrad.channels_last).numpy())
+        True
+        """
         if self.order is None:
             return array.flags.c_contiguous
         return array.ndim == self.ndim and array.transpose(self.order).flags.c_contiguous

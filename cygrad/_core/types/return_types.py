@@ -34,12 +34,23 @@ class ReturnType(tuple):
         return type(self), (tuple(self),)
 
 
+_DOC = """The result of `{name}`: the tuple ({fields}), whose items have these names, too.
+
+    Raises TypeError if it is made from another number of items.
+
+    >>> import cygrad
+    >>> result = cygrad.return_types.{name}({texts})
+    >>> result.{first}, result.{first} is result[0]
+    ('{first}', True)
+    """
+
+
 def _return_type(name, *fields):
     body: dict[str, Any] = {
         "__slots__": (),
         "__module__": "cygrad.return_types",
         "_fields": fields,
-        "__doc__": f"The result of `{name}`: ({', '.join(fields)}).",
+        "__doc__": _DOC.format(name=name, fields=", ".join(fields), first=fields[0], texts=fields),
     }
     for i, field in enumerate(fields):
         body[field] = property(operator.itemgetter(i), doc=f"Item {i}.")

@@ -210,7 +210,7 @@ cpdef Tensor mul(object input, object other, Tensor out=None):
     Raises RuntimeError for shapes that do not broadcast.
 
     >>> import cygrad
-    >>> cygrad.mul(cygrad.tensor([[1.0], [2.0]]), cygrad.tensor([3.0, 4.0]))
+    >>> cygrad.mul(cygrad.tensor([[1.0, 1.0], [2.0, 2.0]]), cygrad.tensor([3.0, 4.0]))
     tensor([[3., 4.],
             [6., 8.]])
     """
@@ -239,7 +239,7 @@ cpdef Tensor div(object input, object other, Tensor out=None, object rounding_mo
     by 0.
 
     >>> import cygrad
-    >>> cygrad.tensor([1, 2]) / 4
+    >>> cygrad.div(cygrad.tensor([1.0, 2.0]), 4)
     tensor([0.2500, 0.5000])
     """
     if rounding_mode is not None:
@@ -315,7 +315,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     continuity. Raises RuntimeError for integers raised to negative integer powers.
 
     >>> import cygrad
-    >>> cygrad.tensor([1.0, 2.0, 3.0]) ** 2
+    >>> cygrad.pow(cygrad.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
     """
     cdef Tensor t

@@ -221,11 +221,25 @@ cdef int check_condition(Tensor condition) except -1:
 
 
 def where_method(self, condition, other):
-    """Select elements of this tensor where `condition` is True and elements of `other` elsewhere; see `cygrad.where`."""
+    """Select elements of this tensor where `condition` is True and elements of `other` elsewhere; see `cygrad.where`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, -2.0])
+    >>> x.where(x > 0, 0.0)
+    tensor([1., 0.])
+    """
     return where(condition, self, other)
 
 
 where_method.__name__ = where_method.__qualname__ = "where"
 
 methods = {"where": where_method}
+in_place_results = {
+    "eq": "tensor([0, 1])",
+    "ge": "tensor([0, 1])",
+    "gt": "tensor([0, 1])",
+    "le": "tensor([1, 1])",
+    "lt": "tensor([1, 0])",
+    "ne": "tensor([1, 0])",
+}
 functions = publish(globals())

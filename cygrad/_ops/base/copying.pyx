@@ -196,8 +196,20 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
     """Return this tensor on a GPU (by default the current one), itself if it is already there. Gradient: g, moved back.
 
     Raises RuntimeError if there is no such GPU.
+
+    >>> import cygrad
+    >>> if cygrad.cuda.is_available():
+    ...     assert cygrad.ones(2).cuda().is_cuda
     """
     return to(require(self, "cuda"), checks.gpu_wanted(device), non_blocking=non_blocking, memory_format=memory_format)
+
+
+DOC_CONVERSION = """This tensor converted to {wanted!r}, or itself if it has that dtype; see `to`.
+
+    >>> import cygrad
+    >>> cygrad.tensor([0, 1]).{name}().dtype
+    {wanted!r}
+    """
 
 
 def conversion(str name, dtype wanted):
@@ -205,12 +217,17 @@ def conversion(str name, dtype wanted):
     def method(self, memory_format=None):
         return converted_or_copied(require(self, name), wanted, False, memory_format)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"This tensor converted to {wanted!r}, or itself if it has that dtype; see `to`."
+    method.__doc__ = DOC_CONVERSION.format(name=name, wanted=wanted)
     return method
 
 
 def bfloat16(self, memory_format=None):
-    """Convert this tensor to bfloat16; itself if it already is. See `to`. Raises ImportError without ml_dtypes."""
+    """Convert this tensor to bfloat16; itself if it already is. See `to`. Raises ImportError without ml_dtypes.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).bfloat16().dtype
+    torch.bfloat16
+    """
     return converted_or_copied(require(self, "bfloat16"), as_dtype(dtype_named("bfloat16")), False, memory_format)
 
 
@@ -334,6 +351,10 @@ def fill_(input, value):
     """Set all elements of this tensor to `value`, a number or a 0-dim tensor, and return it.
 
     Raises RuntimeError for a number out of range of the dtype.
+
+    >>> import cygrad
+    >>> cygrad.fill_(cygrad.ones(2), 5)
+    tensor([5., 5.])
     """
     return fill_with(require(input, "fill_"), value, None)
 

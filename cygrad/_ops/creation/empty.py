@@ -28,7 +28,12 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 def new_empty_strided(
     self, size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """Like `empty_strided`, with this tensor's dtype by default."""
+    """Like `empty_strided`, with this tensor's dtype by default.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     place = place_beside(self, device, pin_memory)
     return _strided(size, stride, dtype, self.dtype, place, requires_grad, "new_empty_strided")
 

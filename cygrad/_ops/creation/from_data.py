@@ -222,23 +222,44 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Return zeros of the given size, with this tensor's dtype and device."""
+    """Return zeros of the given size, with this tensor's dtype and device.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, dtype=cygrad.int64).new_zeros(3)
+    tensor([0, 0, 0])
+    """
     return _of_type(self, size_of(size, named, "new_zeros"), 0, dtype, device, requires_grad, pin_memory, "new_zeros")
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Return ones of the given size, with this tensor's dtype and device."""
+    """Return ones of the given size, with this tensor's dtype and device.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, dtype=cygrad.int64).new_ones(3)
+    tensor([1, 1, 1])
+    """
     return _of_type(self, size_of(size, named, "new_ones"), 1, dtype, device, requires_grad, pin_memory, "new_ones")
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Return an uninitialized tensor of the given size, with this tensor's dtype and device."""
+    """Return an uninitialized tensor of the given size, with this tensor's dtype and device.
+
+    >>> import cygrad
+    >>> x = cygrad.zeros(2, dtype=cygrad.int64).new_empty(2, 3)
+    >>> x.shape, x.dtype
+    (torch.Size([2, 3]), torch.int64)
+    """
     size = size_of(size, named, "new_empty")
     return _of_type(self, size, None, dtype, device, requires_grad, pin_memory, "new_empty")
 
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Return a tensor of the given size filled with `fill_value`, with this tensor's dtype and device."""
+    """Return a tensor of the given size filled with `fill_value`, with this tensor's dtype and device.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, dtype=cygrad.int64).new_full((3,), 7)
+    tensor([7, 7, 7])
+    """
     size = check_size(integers(size, "new_full", "size", 1))
     value = number(fill_value, "new_full", "fill_value", 2)
     return _of_type(self, size, value, dtype, device, requires_grad, pin_memory, "new_full")
@@ -253,7 +274,12 @@ def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, func
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Return a copy of `data`, as made by `tensor`, with this tensor's dtype and device."""
+    """Return a copy of `data`, as made by `tensor`, with this tensor's dtype and device.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, dtype=cygrad.int64).new_tensor([1, 2])
+    tensor([1, 2])
+    """
     place = place_beside(self, device, pin_memory, True)
     if isinstance(data, Tensor):
         checks.warn_copy("tensor.new_tensor(sourceTensor)")
@@ -261,7 +287,12 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 
 def new(self, *args, **named):
-    """Like `Tensor(...)`, which takes sizes or data, but with this tensor's dtype and device. Legacy."""
+    """Like `Tensor(...)`, which takes sizes or data, but with this tensor's dtype and device. Legacy.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, dtype=cygrad.int64).new([1, 2])
+    tensor([1, 2])
+    """
     return fresh(legacy_array(args, named, self.dtype), False, "new", self, place_of(self))
 
 

@@ -64,10 +64,21 @@ def _options(kind):
     )
 
 
+DOC = """Makes tensors of {kind!r}: `{name}(2, 3)` uninitialized, `{name}([1, 2])` from data. Prefer `tensor`.
+
+    A tensor of this dtype is an instance if it is on this kind of device. Raises TypeError for a tensor of another
+    dtype.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.tensor(1, dtype=cygrad.{dtype}), cygrad.{name}), isinstance(1, cygrad.{place}{name})
+    (True, False)
+    """
+
+
 def _type_of(kind, on_gpu=False):
     """Return the legacy type of a dtype, for tensors on the CPU or on a GPU."""
     name = f"{kind.type_name}Tensor"
-    doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialized, `{name}([1, 2])` from data. Prefer `tensor`."
+    doc = DOC.format(kind=kind, dtype=kind.name, name=name, place="cuda." if on_gpu else "")
     what = {"dtype": kind, "is_cuda": on_gpu, "is_sparse": False, "__doc__": doc}
     if on_gpu:
         return _gpu_tensortype(name, (), {"__module__": "cygrad.cuda", **what})
@@ -78,6 +89,14 @@ def set_default_tensor_type(t):
     """Set the default floating-point dtype to that of `t` ('torch.DoubleTensor', or the class). Deprecated.
 
     Raises TypeError for types that are not floating-point.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.set_default_tensor_type(cygrad.DoubleTensor)
+    >>> cygrad.tensor(1.5).dtype
+    torch.float64
+    >>> cygrad.set_default_dtype(cygrad.float32)
     """
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "

@@ -415,7 +415,12 @@ def _wide_power(base, power, dtype):
 
 
 def float_power_(self, exponent):
-    """In-place version of `float_power`, for float64 and complex128 tensors."""
+    """In-place version of `float_power`, for float64 and complex128 tensors.
+
+    >>> import cygrad
+    >>> cygrad.tensor([2.0], dtype=cygrad.float64).float_power_(3)
+    tensor([8.], dtype=torch.float64)
+    """
     dtype = wide_type(self, exponent)
     if self.dtype is not dtype:
         raise RuntimeError(

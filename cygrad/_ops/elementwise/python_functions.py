@@ -70,7 +70,13 @@ def map_(self, other, callable):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`."""
+    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> x.map2_(x, x, lambda a, b, c: a + b * c)
+    tensor([2., 6.])
+    """
     return _mapped("map2_", self, (x, y), callable)
 
 
@@ -129,7 +135,13 @@ def _resized(t, size, memory_format):
 
 
 def resize_as_(self, the_template, *, memory_format=None):
-    """Change the size of this tensor in place to that of `the_template`; see `resize_`."""
+    """Change the size of this tensor in place to that of `the_template`; see `resize_`.
+
+    >>> import cygrad
+    >>> cygrad.resize_as_(cygrad.arange(4), cygrad.empty(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     t = require(self, "resize_as_", "self")
     if not isinstance(the_template, Tensor):
         raise messages.wrong_type("resize_as_", "the_template", 1, "Tensor", the_template)
@@ -150,7 +162,14 @@ def resize(self, *sizes):
 
 
 def resize_as(self, tensor):
-    """Deprecated name of `reshape` to the size of another tensor with the same number of elements; warns."""
+    """Deprecated name of `reshape` to the size of another tensor with the same number of elements; warns.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     print(cygrad.arange(4).resize_as(cygrad.empty(2, 2)).shape)
+    torch.Size([2, 2])
+    """
     warn("non-inplace resize_as is deprecated")
     return _reshaped(require(self, "resize_as", "self"), tuple(require(tensor, "resize_as", "tensor").shape))
 

@@ -76,7 +76,13 @@ def map_(self, other, callable):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by `callable` of it and the elements of `x` and `y`. See `map_`."""
+    """Replace each element by `callable` of it and the elements of `x` and `y`. See `map_`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> x.map2_(x, x, lambda a, b, c: a + b * c)
+    tensor([2., 6.])
+    """
     return mapped("map2_", self, (x, y), callable)
 
 

@@ -485,12 +485,22 @@ def polygamma(n, input, *, out=None):
 
 
 def polygamma_method(self, n):
-    """Compute the `n`-th derivative of `digamma`; see `cygrad.polygamma`."""
+    """Compute the `n`-th derivative of `digamma`; see `cygrad.polygamma`.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0]).polygamma(1)
+    tensor([1.6449])
+    """
     return polygamma(n, self)
 
 
 def polygamma_method_(self, n):
-    """In-place form of `polygamma`."""
+    """In-place form of `polygamma`.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0]).polygamma_(1)
+    tensor([1.6449])
+    """
     return polygamma(n, self, out=self)
 
 

@@ -153,7 +153,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
-    >>> cygrad.addmm(cygrad.ones(2), cygrad.eye(2), cygrad.eye(2), alpha=3)
+    >>> cygrad.addmm(cygrad.ones(2, 2), cygrad.eye(2), cygrad.eye(2), alpha=3)
     tensor([[4., 1.],
             [1., 4.]])
     """
@@ -222,7 +222,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
-    >>> cygrad.baddbmm(cygrad.ones(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1), beta=0.5)
+    >>> cygrad.baddbmm(cygrad.ones(1, 1, 1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1), beta=0.5)
     tensor([[[2.5000]]])
     """
     require_tensors(BADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
@@ -273,7 +273,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     alpha * batch1^T @ g. Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
-    >>> cygrad.addbmm(cygrad.ones(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
+    >>> cygrad.addbmm(cygrad.ones(1, 1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
     tensor([[7.]])
     """
     require_tensors(ADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
@@ -319,7 +319,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     RuntimeError for incompatible shapes, and for non-integer `beta` or `alpha` with integer tensors.
 
     >>> import cygrad
-    >>> cygrad.addr(cygrad.ones(1), cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0]))
+    >>> cygrad.addr(cygrad.ones(2, 2), cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0]))
     tensor([[4., 5.],
             [7., 9.]])
     """

@@ -25,7 +25,14 @@ LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither in cygrad nor a method: found in
 
 
 class LinAlgError(RuntimeError):
-    """Raised for a matrix that is not invertible or positive-definite, where a function requires it."""
+    """Raised for a matrix that is not invertible or positive-definite, where a function requires it.
+
+    >>> import cygrad
+    >>> cygrad.linalg.inv(cygrad.zeros(2, 2))
+    Traceback (most recent call last):
+        ...
+    cygrad.linalg.LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not ...
+    """
 
     __module__ = "cygrad.linalg"
 

@@ -162,7 +162,12 @@ def _scaled_mm(self, mat2, scale_a, scale_b, bias=None, scale_result=None, out_d
 
 
 class ScalingType(enum.Enum):
-    """What one scale of a float8 matrix is for."""
+    """What one scale of a float8 matrix is for.
+
+    >>> import cygrad.nn.functional as F
+    >>> [kind.name for kind in F.ScalingType][:2]
+    ['TensorWise', 'RowWise']
+    """
 
     TensorWise = 0
     RowWise = 1
@@ -173,14 +178,25 @@ class ScalingType(enum.Enum):
 
 
 class SwizzleType(enum.Enum):
-    """How scales are laid out in memory."""
+    """How scales are laid out in memory.
+
+    >>> import cygrad.nn.functional as F
+    >>> [kind.name for kind in F.SwizzleType]
+    ['NO_SWIZZLE', 'SWIZZLE_32_4_4']
+    """
 
     NO_SWIZZLE = 0
     SWIZZLE_32_4_4 = 1
 
 
 def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
-    """Multiply groups of matrices; see `torch._grouped_mm`."""
+    """Multiply groups of matrices; see `torch._grouped_mm`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.grouped_mm(cygrad.ones(2, 3, 4).bfloat16(), cygrad.ones(2, 4, 5).bfloat16()).shape
+    torch.Size([2, 3, 5])
+    """
     return _grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
@@ -201,6 +217,13 @@ def scaled_mm(
     """Multiply float8 matrices with scales for each tensor or each row, as `torch._scaled_mm`; the result is bfloat16.
 
     Scales and recipes may be lists of one. Raises NotImplementedError for scales of blocks, which are for GPUs.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> one = cygrad.tensor(1.0), F.ScalingType.TensorWise
+    >>> a = cygrad.ones(16, 16).to(cygrad.float8_e4m3fn)
+    >>> F.scaled_mm(a, a.t(), *one, *one)[0, :2]
+    tensor([16., 16.], dtype=torch.bfloat16)
     """
     recipes = [_only(one) for one in (scale_recipe_a, scale_recipe_b)]
     if any(recipe not in (ScalingType.TensorWise, ScalingType.RowWise) for recipe in recipes):

@@ -188,7 +188,14 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
 
 
 def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
-    """Scale the rows at `indices` with a norm larger than `max_norm` to that norm, in place; not recorded."""
+    """Scale the rows at `indices` with a norm larger than `max_norm` to that norm, in place; not recorded.
+
+    >>> import cygrad
+    >>> table = cygrad.tensor([[3.0, 4.0], [0.3, 0.4]])
+    >>> cygrad.embedding_renorm_(table, cygrad.tensor([0, 1]), 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
     w, i = require(input, "embedding_renorm_"), require(indices, "embedding_renorm_", "indices", 2)
     check_unbatched("embedding_renorm_", w, i)
     _check_indices(i, "embedding_renorm_")

@@ -100,7 +100,13 @@ def elu(input, alpha=1.0, inplace=False):
 
 @shown
 def elu_(input, alpha=1.0):
-    """In-place version of `elu`; returns `input`."""
+    """In-place version of `elu`; returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.elu_(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return elu(input, alpha, True)
 
 
@@ -133,7 +139,13 @@ def selu_of_package(input):
 
 @shown
 def selu_(input):
-    """In-place version of `selu`; returns `input`."""
+    """In-place version of `selu`; returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.selu_(cygrad.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
     return selu(input, True)
 
 
@@ -166,7 +178,13 @@ def celu_of_package(input, alpha=1.0):
 
 @shown
 def celu_(input, alpha=1.0):
-    """In-place version of `celu`; returns `input`."""
+    """In-place version of `celu`; returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.celu_(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return celu(input, alpha, True)
 
 

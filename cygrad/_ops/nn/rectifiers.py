@@ -64,7 +64,14 @@ relu.asks = True  # type: ignore[attr-defined]
 
 @shown
 def relu_(input):
-    """`relu` in place: overwrites and returns `input`."""
+    """`relu` in place: overwrites and returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> x = cygrad.tensor([-1.0, 2.0])
+    >>> F.relu_(x), x
+    (tensor([0., 2.]), tensor([0., 2.]))
+    """
     return relu(input, True)
 
 
@@ -113,7 +120,13 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 
 @shown
 def leaky_relu_(input, negative_slope=0.01):
-    """`leaky_relu` in place: overwrites and returns `input`."""
+    """`leaky_relu` in place: overwrites and returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.leaky_relu_(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.0100,  2.0000])
+    """
     return leaky_relu(input, negative_slope, True)
 
 
@@ -171,7 +184,13 @@ def threshold_of_package(input, threshold, value, *, out=None):
 
 @shown
 def threshold_(input, threshold, value):
-    """`threshold` in place: overwrites and returns `input`."""
+    """`threshold` in place: overwrites and returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.threshold_(cygrad.tensor([0.1, 2.0]), 1.0, 9.0)
+    tensor([9., 2.])
+    """
     return _threshold(THRESHOLD_INPLACE, input, threshold, value, input)
 
 
@@ -314,7 +333,13 @@ def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generato
 
 @shown
 def rrelu_(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
-    """`rrelu` in place: overwrites and returns `input`."""
+    """`rrelu` in place: overwrites and returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.rrelu_(cygrad.tensor([-2.0, 3.0]), 0.5, 0.5)
+    tensor([-1.,  3.])
+    """
     return _rrelu(input, lower, upper, training, generator, True)
 
 
@@ -416,7 +441,13 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 
 @shown
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
-    """`hardtanh` in place: overwrites and returns `input`."""
+    """`hardtanh` in place: overwrites and returns `input`.
+
+    >>> import cygrad
+    >>> import cygrad.nn.functional as F
+    >>> F.hardtanh_(cygrad.tensor([-3.0, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
     return hardtanh(input, min_val, max_val, True)
 
 

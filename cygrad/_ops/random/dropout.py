@@ -197,6 +197,17 @@ def _of_one_or_more(input, p, training, inplace, is_batch):
 # -- forms of the main package --
 
 
+DOC = """{what}
+
+    The result has the shape and the dtype of `input`. Raises RuntimeError unless p is in [0, 1].
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, 3)
+    >>> bool((cygrad.{name}(x, 0.5, train=False) == x).all())
+    True
+    """
+
+
 def _of_package(name, what, **how):
     """Return the form `name(input, p, train)` and its in-place version."""
 
@@ -210,7 +221,7 @@ def _of_package(name, what, **how):
             return _dropped(input, p, train, inplace, name, **how)
 
         call.__module__ = "cygrad"  # where it is found when it is pickled
-        call.__doc__ = what + (" It overwrites `input`." if inplace else "")
+        call.__doc__ = DOC.format(what=what + (" It overwrites `input`." if inplace else ""), name=function)
         return call
 
     return {name: form(name, False), f"{name}_": form(f"{name}_", True)}

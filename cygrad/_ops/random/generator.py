@@ -96,6 +96,11 @@ class Generator(Source):
         """Restart the stream from `seed`, an int of up to 64 bits, and return the generator.
 
         Raises RuntimeError for non-integers, ValueError for more bits.
+
+        >>> import cygrad
+        >>> a, b = cygrad.Generator(), cygrad.Generator()
+        >>> cygrad.equal(cygrad.rand(2, generator=a.manual_seed(7)), cygrad.rand(2, generator=b.manual_seed(7)))
+        True
         """
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or isinstance(seed, Tensor):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
@@ -112,19 +117,38 @@ class Generator(Source):
         return self
 
     def seed(self):
-        """Restart the stream from an unpredictable seed and return that seed."""
+        """Restart the stream from an unpredictable seed and return that seed.
+
+        >>> import cygrad
+        >>> g = cygrad.Generator()
+        >>> g.seed() == g.initial_seed()
+        True
+        """
         seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
 
     def initial_seed(self):
-        """Return the seed from which this stream was started."""
+        """Return the seed from which this stream was started.
+
+        >>> import cygrad
+        >>> cygrad.Generator().manual_seed(7).initial_seed()
+        7
+        """
         return self._seed
 
     def get_state(self):
         """Return the position in the stream as a tensor of bytes.
 
         It is PyTorch's state; for a stream of Philox, its counter; for a GPU's stream, the seed and the offset.
+
+        >>> import cygrad
+        >>> g = cygrad.Generator().manual_seed(0)
+        >>> state = g.get_state()
+        >>> first = cygrad.rand(2, generator=g)
+        >>> g = g.set_state(state)
+        >>> cygrad.equal(cygrad.rand(2, generator=g), first)
+        True
         """
         if self._is_twister:
             return tensor_of(self._numbers.read())
@@ -147,6 +171,12 @@ class Generator(Source):
 
         On the CPU, the stream continues with the algorithm that the state belongs to. Raises TypeError or RuntimeError
         for invalid states.
+
+        >>> import cygrad
+        >>> g = cygrad.Generator().manual_seed(0)
+        >>> copy = cygrad.Generator().set_state(g.get_state())
+        >>> cygrad.equal(cygrad.rand(2, generator=g), cygrad.rand(2, generator=copy))
+        True
         """
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
@@ -199,11 +229,25 @@ class Generator(Source):
         return self
 
     def get_offset(self):
-        """Return how many groups of four words have been drawn from a GPU's stream. Raises RuntimeError on the CPU."""
+        """Return how many groups of four words have been drawn from a GPU's stream. Raises RuntimeError on the CPU.
+
+        >>> import cygrad
+        >>> cygrad.Generator().get_offset()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: CPU Generator does not use offset
+        """
         return self._stream_of("use offset").offset
 
     def set_offset(self, offset):
-        """Move to an offset in a GPU's stream. Raises RuntimeError on the CPU."""
+        """Move to an offset in a GPU's stream. Raises RuntimeError on the CPU.
+
+        >>> import cygrad
+        >>> cygrad.Generator().set_offset(4)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: CPU Generator does not use offset
+        """
         self._stream_of("use offset").restart(self._seed, int(offset))
 
     def _stream_of(self, what):
@@ -212,16 +256,38 @@ class Generator(Source):
         return self._numbers
 
     def clone_state(self):
-        """Return a copy of this generator, at the same position in the same stream."""
+        """Return a copy of this generator, at the same position in the same stream.
+
+        >>> import cygrad
+        >>> g = cygrad.Generator().manual_seed(0)
+        >>> copy = g.clone_state()
+        >>> cygrad.equal(cygrad.rand(2, generator=g), cygrad.rand(2, generator=copy))
+        True
+        """
         return type(self)(self.device).set_state(self.get_state())
 
     def graphsafe_get_state(self):
-        """Return another generator that draws from this GPU's stream. Raises NotImplementedError on the CPU."""
+        """Return another generator that draws from this GPU's stream. Raises NotImplementedError on the CPU.
+
+        >>> import cygrad
+        >>> cygrad.Generator().graphsafe_get_state()
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: graphsafe_get_state is not supported in this Generator
+        """
         other = type(self)(self._on_gpu("graphsafe_get_state"))
         return other.graphsafe_set_state(self)
 
     def graphsafe_set_state(self, state):
-        """Draw from the stream of another generator from now on. Raises NotImplementedError on the CPU."""
+        """Draw from the stream of another generator from now on. Raises NotImplementedError on the CPU.
+
+        >>> import cygrad
+        >>> g = cygrad.Generator()
+        >>> g.graphsafe_set_state(g)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: graphsafe_set_state is not supported in this Generator
+        """
         if self._on_gpu("graphsafe_set_state") != state.device:
             raise RuntimeError(f"Expected a generator of {self.device} but found one of {state.device}")
         self._source, self._seed = state._source, state._seed
@@ -368,7 +434,12 @@ def manual_seed(seed):
 
 
 def seed():
-    """Restart the default generators from an unpredictable seed and return that seed."""
+    """Restart the default generators from an unpredictable seed and return that seed.
+
+    >>> import cygrad
+    >>> cygrad.seed() == cygrad.initial_seed()
+    True
+    """
     found = current_generator().seed()
     if current_generator() is default_generator:
         seed_gpu(found)
@@ -376,17 +447,39 @@ def seed():
 
 
 def initial_seed():
-    """Return the seed from which the default generator was started."""
+    """Return the seed from which the default generator was started.
+
+    >>> import cygrad
+    >>> generator = cygrad.manual_seed(7)
+    >>> cygrad.initial_seed()
+    7
+    """
     return current_generator().initial_seed()
 
 
 def get_rng_state():
-    """Return the position of the default generator in its stream as a tensor of bytes."""
+    """Return the position of the default generator in its stream as a tensor of bytes.
+
+    >>> import cygrad
+    >>> state = cygrad.get_rng_state()
+    >>> first = cygrad.rand(2)
+    >>> cygrad.set_rng_state(state)
+    >>> cygrad.equal(cygrad.rand(2), first)
+    True
+    """
     return current_generator().get_state()
 
 
 def set_rng_state(new_state):
-    """Move the default generator to a position that was returned by `get_rng_state`."""
+    """Move the default generator to a position that was returned by `get_rng_state`.
+
+    >>> import cygrad
+    >>> state = cygrad.get_rng_state()
+    >>> first = cygrad.rand(2)
+    >>> cygrad.set_rng_state(state)
+    >>> cygrad.equal(cygrad.rand(2), first)
+    True
+    """
     current_generator().set_state(new_state)
 
 

@@ -100,7 +100,13 @@ cdef bint is_real(Tensor t):
 
 
 def uniform_(self, from_=0, to=1, *, generator=None):
-    """Overwrite this tensor with samples from the uniform distribution on [from, to), and return it."""
+    """Overwrite this tensor with samples from the uniform distribution on [from, to), and return it.
+
+    >>> import cygrad
+    >>> x = cygrad.empty(3).uniform_(1, 2)
+    >>> bool(((x >= 1) & (x < 2)).all())
+    True
+    """
     cdef Tensor t = require(self, "uniform_")
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
     check_floating_point("check_uniform_bounds", t)
@@ -125,7 +131,12 @@ def check_range(low, high, dtype):
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
-    """Overwrite this tensor with samples from a normal distribution, and return it."""
+    """Overwrite this tensor with samples from a normal distribution, and return it.
+
+    >>> import cygrad
+    >>> cygrad.empty(3).normal_(2.0, 0.0)
+    tensor([2., 2., 2.])
+    """
     cdef Tensor t = require(self, "normal_")
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     if not std >= 0:
@@ -135,7 +146,12 @@ def normal_(self, mean=0, std=1, *, generator=None):
 
 
 def exponential_(self, lambd=1, *, generator=None):
-    """Overwrite this tensor with samples of density lambd * exp(-lambd * x), and return it."""
+    """Overwrite this tensor with samples of density lambd * exp(-lambd * x), and return it.
+
+    >>> import cygrad
+    >>> bool((cygrad.empty(3).exponential_() >= 0).all())
+    True
+    """
     cdef Tensor t = require(self, "exponential_")
     if not is_real(t):
         raise RuntimeError(
@@ -160,6 +176,11 @@ def random_(self, from_=None, to=None, *, generator=None):
     """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with random integers, and return it.
 
     They range from `from` (or 0) to `to` - 1, or to the largest integer that the dtype can hold.
+
+    >>> import cygrad
+    >>> x = cygrad.empty(3, dtype=cygrad.int64).random_(5)
+    >>> bool(((x >= 0) & (x < 5)).all())
+    True
     """
     cdef Tensor t = require(self, "random_")
     cdef dtype wanted = dtype_of(t)
@@ -182,7 +203,12 @@ def random_(self, from_=None, to=None, *, generator=None):
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
-    """Overwrite this tensor with 1, with probability `p` (a number or a tensor), or else 0, and return it."""
+    """Overwrite this tensor with 1, with probability `p` (a number or a tensor), or else 0, and return it.
+
+    >>> import cygrad
+    >>> cygrad.empty(3).bernoulli_(1.0)
+    tensor([1., 1., 1.])
+    """
     cdef Tensor t = require(self, "bernoulli_")
     if isinstance(p, Tensor):
         array, place = array_of(t), place_of(t)

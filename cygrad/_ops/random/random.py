@@ -250,7 +250,13 @@ def rand_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """Return samples from the uniform distribution on [0, 1), in the shape and dtype of `input`."""
+    """Return samples from the uniform distribution on [0, 1), in the shape and dtype of `input`.
+
+    >>> import cygrad
+    >>> x = cygrad.rand_like(cygrad.empty(2, 3))
+    >>> x.shape, bool(((x >= 0) & (x < 1)).all())
+    (torch.Size([2, 3]), True)
+    """
     require(input, "rand_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
@@ -269,7 +275,12 @@ def randn_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """Return samples from the normal distribution of mean 0 and variance 1, in the shape and dtype of `input`."""
+    """Return samples from the normal distribution of mean 0 and variance 1, in the shape and dtype of `input`.
+
+    >>> import cygrad
+    >>> cygrad.randn_like(cygrad.empty(2, 3, dtype=cygrad.float64)).dtype
+    torch.float64
+    """
     require(input, "randn_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad, place)

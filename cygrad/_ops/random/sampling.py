@@ -120,6 +120,11 @@ def randint_like(
     """`randint_like(input, high)`, `randint_like(input, low, high)`: return integers from low (or 0) to high - 1.
 
     They have the shape and dtype of `input`.
+
+    >>> import cygrad
+    >>> x = cygrad.randint_like(cygrad.empty(2, 3), 5)
+    >>> x.dtype, bool(((x >= 0) & (x < 5)).all())
+    (torch.float32, True)
     """
     if low is None and high is not None:
         low = low_or_high

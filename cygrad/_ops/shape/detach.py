@@ -15,7 +15,13 @@ def detach(input):
 
 
 def detach_(input):
-    """Detach `input` from its history in place. Raises RuntimeError for views."""
+    """Detach `input` from its history in place. Raises RuntimeError for views.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True) * 2
+    >>> cygrad.detach_(x).requires_grad
+    False
+    """
     return require(input, "detach_").detach_()
 
 

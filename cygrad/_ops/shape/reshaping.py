@@ -178,7 +178,13 @@ def bare(self, op_name):
 
 
 def t_(self):
-    """In-place form of `t`: transposes this tensor."""
+    """In-place form of `t`: transposes this tensor.
+
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]]).t_()
+    tensor([[1, 3],
+            [2, 4]])
+    """
     x = bare(self, "t_")
     if x.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
@@ -186,7 +192,13 @@ def t_(self):
 
 
 def transpose_(self, dim0, dim1):
-    """In-place form of `transpose`: swaps two dimensions of this tensor."""
+    """In-place form of `transpose`: swaps two dimensions of this tensor.
+
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]]).transpose_(0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     x = bare(self, "transpose_")
     a = dim_argument(dim0, x.ndim, "transpose_", "dim0", 1)
     b = dim_argument(dim1, x.ndim, "transpose_", "dim1", 2)
@@ -195,7 +207,12 @@ def transpose_(self, dim0, dim1):
 
 @facts(takes_ints=True)
 def squeeze_(self, dim=...):
-    """In-place form of `squeeze`: removes dimensions of length 1 from this tensor."""
+    """In-place form of `squeeze`: removes dimensions of length 1 from this tensor.
+
+    >>> import cygrad
+    >>> cygrad.ones(1, 3, 1).squeeze_().shape
+    torch.Size([3])
+    """
     x = bare(self, "squeeze_")
     array = array_of(squeeze(x, dim))
     shape = tuple(x.shape)
@@ -207,7 +224,13 @@ def squeeze_(self, dim=...):
 
 
 def unsqueeze_(self, dim):
-    """In-place form of `unsqueeze`: inserts a dimension of length 1 into this tensor."""
+    """In-place form of `unsqueeze`: inserts a dimension of length 1 into this tensor.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).unsqueeze_(1)
+    tensor([[1],
+            [2]])
+    """
     x = bare(self, "unsqueeze_")
     dim = dim_argument(dim, x.ndim + 1, "unsqueeze", "dim", 1)
     return look_otherwise(UNSQUEEZE_INPLACE, self, array_of(unsqueeze(x, dim)), (dim,))

@@ -158,6 +158,10 @@ def unsafe_split(tensor, split_size, dim=0):
     """Like `split`, but the results are not tracked as views, so they can be modified in place before `backward`.
 
     They do share memory: after such a change, no other tensor on that memory may be used.
+
+    >>> import cygrad
+    >>> cygrad.unsafe_split(cygrad.arange(4), 3)
+    (tensor([0, 1, 2]), tensor([3]))
     """
     size = integer(split_size, "unsafe_split", "split_size", 2)
     with unseen():
@@ -166,14 +170,24 @@ def unsafe_split(tensor, split_size, dim=0):
 
 
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """Like `split_with_sizes`, but the results are not tracked as views; see `unsafe_split`."""
+    """Like `split_with_sizes`, but the results are not tracked as views; see `unsafe_split`.
+
+    >>> import cygrad
+    >>> cygrad.unsafe_split_with_sizes(cygrad.arange(4), [1, 3])
+    (tensor([0]), tensor([1, 2, 3]))
+    """
     with unseen():
         parts = split_with_sizes(input, split_sizes, dim)
     return _unbound(input, parts, (split_sizes, dim))
 
 
 def unsafe_chunk(input, chunks, dim=0):
-    """Like `chunk`, but the results are not tracked as views; see `unsafe_split`."""
+    """Like `chunk`, but the results are not tracked as views; see `unsafe_split`.
+
+    >>> import cygrad
+    >>> cygrad.unsafe_chunk(cygrad.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
     with unseen():
         parts = chunk(input, chunks, dim)
     return _unbound(input, parts, (parts[0].shape[dim] if parts else 1, dim))

@@ -38,7 +38,12 @@ def _whole(t):
 
 
 class StorageBase:
-    """Base of `UntypedStorage`, by which programs recognize the memory of tensors."""
+    """Base of `UntypedStorage`, by which programs recognize the memory of tensors.
+
+    >>> import cygrad
+    >>> isinstance(cygrad.ones(2).untyped_storage(), cygrad.StorageBase)
+    True
+    """
 
     __module__ = "cygrad.storage"
     __slots__ = ()
@@ -162,7 +167,13 @@ class _Storage:
 
 
 class UntypedStorage(_Storage, StorageBase):
-    """The memory of a tensor as bytes; `UntypedStorage(3)` and `UntypedStorage([1, 2])` make memory of their own."""
+    """The memory of a tensor as bytes; `UntypedStorage(3)` and `UntypedStorage([1, 2])` make memory of their own.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1, 2], dtype=cygrad.uint8)
+    >>> x.untyped_storage().tolist()
+    [1, 2]
+    """
 
     __slots__ = ()
 
@@ -177,6 +188,17 @@ class UntypedStorage(_Storage, StorageBase):
         """Return the first bytes of a file as memory that is read from it as needed.
 
         With `shared`, changes are written to the file, which is made or lengthened if need be; otherwise they are not.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "numbers")
+        ...     with open(path, "wb") as file:
+        ...         written = file.write(bytes([1, 2, 3]))
+        ...     storage = cygrad.UntypedStorage.from_file(path, nbytes=3)
+        ...     print(storage.tolist())
+        ...     del storage
+        [1, 2, 3]
         """
         if shared:
             with open(filename, "ab") as file:
@@ -188,7 +210,13 @@ class UntypedStorage(_Storage, StorageBase):
         return cls(tensor_of(mapped.view(np.ndarray)))
 
     def untyped(self):
-        """Return this storage."""
+        """Return this storage.
+
+        >>> import cygrad
+        >>> storage = cygrad.ones(2).untyped_storage()
+        >>> storage.untyped() is storage
+        True
+        """
         return self
 
 
@@ -197,6 +225,10 @@ class TypedStorage(_Storage):
 
     `TypedStorage(3, dtype=torch.int64)` and `TypedStorage([1, 2], dtype=...)` make memory of their own;
     `wrap_storage`, an `UntypedStorage`, has its bytes read as elements of `dtype`.
+
+    >>> import cygrad
+    >>> cygrad.TypedStorage([1, 2], dtype=cygrad.int32).tolist()
+    [1, 2]
     """
 
     __slots__ = ()
@@ -217,7 +249,14 @@ class TypedStorage(_Storage):
         return self._flat.dtype
 
     def untyped(self) -> UntypedStorage:
-        """Return the same memory as bytes."""
+        """Return the same memory as bytes.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     print(len(cygrad.ones(2).storage().untyped()))
+        8
+        """
         return UntypedStorage(self._flat)
 
 
@@ -277,7 +316,14 @@ def untyped_storage(self):
 
 
 def storage(self):
-    """Return the memory of this tensor, and of all that share it, as elements of its dtype."""
+    """Return the memory of this tensor, and of all that share it, as elements of its dtype.
+
+    >>> import cygrad
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     print(cygrad.tensor([1.0, 2.0]).storage().tolist())
+    [1.0, 2.0]
+    """
     warn(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
         "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "

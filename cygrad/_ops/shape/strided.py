@@ -86,7 +86,12 @@ def _extent(shape, strides):
 
 
 def as_strided_(self, size, stride, storage_offset=None):
-    """In-place form of `as_strided`: changes this tensor's shape, strides and offset."""
+    """In-place form of `as_strided`: changes this tensor's shape, strides and offset.
+
+    >>> import cygrad
+    >>> cygrad.as_strided_(cygrad.arange(4), (2,), (2,))
+    tensor([0, 2])
+    """
     may_look_otherwise(require(self, "as_strided_"), "as_strided_")
     array = own_array(self)
     view = geometry_wanted(self, size, stride, storage_offset)

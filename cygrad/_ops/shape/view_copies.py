@@ -67,21 +67,22 @@ _BY_SHAPE: dict[str, Any] = {  # views that `vmap` can repeat if the shape of th
     "view_as_complex": view_as_complex,
     "view_as_real": view_as_real,
 }
-_VIEWS = _BY_SHAPE | {
-    "as_strided": as_strided,
-    "diagonal": diagonal,
-    "narrow": _of_part,
-    "permute": of_tuple(permute, "dims"),
-    "select": select,
-    "slice": _of_slice,
-    "split": _of_pieces,
-    "split_with_sizes": split_with_sizes,
-    "transpose": transpose,
-    "unbind": unbind,
-    "unfold": unfold,
-    "unsqueeze": unsqueeze,
-    "view": _of_shape,
+_SHOWN = {  # the others, with the call of an example
+    "as_strided": (as_strided, "(x, (2,), (1,))"),
+    "diagonal": (diagonal, "(x)"),
+    "narrow": (_of_part, "(x, 0, 0, 1)"),
+    "permute": (of_tuple(permute, "dims"), "(x, (1, 0))"),
+    "select": (select, "(x, 0, 0)"),
+    "slice": (_of_slice, "(x, 0, 0, 1)"),
+    "split": (_of_pieces, "(x, 1)[0]"),
+    "split_with_sizes": (split_with_sizes, "(x, (1, 1))[0]"),
+    "transpose": (transpose, "(x, 0, 1)"),
+    "unbind": (unbind, "(x)[0]"),
+    "unfold": (unfold, "(x, 1, 2, 1)"),
+    "unsqueeze": (unsqueeze, "(x, 0)"),
+    "view": (_of_shape, "(x, (6,))"),
 }
+_VIEWS = _BY_SHAPE | {name: view for name, (view, _) in _SHOWN.items()}
 _VIEW_OF = {"narrow": "slice", "detach": "alias"}  # forms whose view has another name in the registry
 _NODES = {
     "ReshapeAliasBackward0": "ViewBackward0",
@@ -147,15 +148,34 @@ def _write(row, outs, arrays, source, arguments):
     return outs
 
 
+DOC = """Like `{of}`, but copies into new contiguous memory; changing one tensor does not change the other.
+
+    Same arguments, errors and gradient; writes to `out` (a list for several results).
+
+    >>> import cygrad
+    >>> x = {tensor}
+    >>> y = cygrad.{name}{call}
+    >>> y.data_ptr() == x.data_ptr()
+    False
+    """
+
+
+def _tensor_for(of):
+    """Return the tensor of an example."""
+    return {
+        "view_as_complex": "cygrad.ones(2, 2)",
+        "view_as_real": "cygrad.ones(2, 3, dtype=cygrad.cfloat)",
+    }.get(of, "cygrad.ones(2, 3)")
+
+
 def _copy_form(name, view):
     def form(input, *args, out=None, **named):
         return _copy(name, view, args, named, input, out)
 
     form.__name__ = form.__qualname__ = name
-    form.__doc__ = (
-        f"Like `{name.removesuffix('_copy')}`, but copies into new contiguous memory; changing one tensor does not "
-        "change the other.\n\n    Same arguments, errors and gradient; writes to `out` (a list for several results)."
-    )
+    of = name.removesuffix("_copy")
+    call = _SHOWN[of][1] if of in _SHOWN else "(x, (4, 2, 3))" if of == "expand" else "(x)"
+    form.__doc__ = DOC.format(of=of, name=name, call=call, tensor=_tensor_for(of))
     return form
 
 

@@ -265,6 +265,15 @@ def _by_blocks(self, name, blocksize):
     )
 
 
+DOC = """Return a sparse tensor of the layout `{name}` with the same elements; see `to_sparse`.
+
+    >>> import cygrad
+    >>> x = cygrad.eye(2).to_{name}({sizes})
+    >>> x.layout, cygrad.equal(x.to_dense(), cygrad.eye(2))
+    (torch.{name}, True)
+    """
+
+
 def _to(name):
     def function(self, dense_dim=None):
         return to_sparse(self, layout=layouts[name], dense_dim=dense_dim)
@@ -274,7 +283,8 @@ def _to(name):
 
     found = of_blocks if name in _BLOCKS else function
     found.__name__ = found.__qualname__ = f"to_{name}"
-    found.__doc__ = f"Return a sparse tensor of the layout `{name}` with the same elements; see `to_sparse`."
+    sizes = "(1, 2)" if name in _BLOCKS else ""
+    found.__doc__ = DOC.format(name=name, sizes=sizes)
     return found
 
 
@@ -282,7 +292,12 @@ to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc = map(_to, ("sparse_c
 
 
 def to_sparse_coo(self):
-    """Return a sparse tensor of the layout `sparse_coo` with the same elements; see `to_sparse`."""
+    """Return a sparse tensor of the layout `sparse_coo` with the same elements; see `to_sparse`.
+
+    >>> import cygrad
+    >>> cygrad.eye(2).to_sparse_coo().layout
+    torch.sparse_coo
+    """
     return to_sparse(self)
 
 

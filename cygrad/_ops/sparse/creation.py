@@ -209,7 +209,13 @@ def sparse_csc_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a sparse matrix by compressed columns: `sparse_compressed_tensor` with the layout `sparse_csc`."""
+    """Return a sparse matrix by compressed columns: `sparse_compressed_tensor` with the layout `sparse_csc`.
+
+    >>> import cygrad
+    >>> cygrad.sparse_csc_tensor([0, 1, 2], [1, 0], [1.0, 2.0]).to_dense()
+    tensor([[0., 2.],
+            [1., 0.]])
+    """
     given = (ccol_indices, row_indices, values, size, "sparse_csc", dtype, device, requires_grad, check_invariants)
     return _compressed_tensor("sparse_csc_tensor", *given)
 
@@ -226,7 +232,12 @@ def sparse_bsr_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a sparse matrix of blocks by rows: `sparse_compressed_tensor` with the layout `sparse_bsr`."""
+    """Return a sparse matrix of blocks by rows: `sparse_compressed_tensor` with the layout `sparse_bsr`.
+
+    >>> import cygrad
+    >>> cygrad.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0]]]).to_dense()
+    tensor([[1., 2.]])
+    """
     given = (crow_indices, col_indices, values, size, "sparse_bsr", dtype, device, requires_grad, check_invariants)
     return _compressed_tensor("sparse_bsr_tensor", *given)
 
@@ -243,7 +254,12 @@ def sparse_bsc_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a sparse matrix of blocks by columns: `sparse_compressed_tensor` with the layout `sparse_bsc`."""
+    """Return a sparse matrix of blocks by columns: `sparse_compressed_tensor` with the layout `sparse_bsc`.
+
+    >>> import cygrad
+    >>> cygrad.sparse_bsc_tensor([0, 1], [0], [[[1.0, 2.0]]]).to_dense()
+    tensor([[1., 2.]])
+    """
     given = (ccol_indices, row_indices, values, size, "sparse_bsc", dtype, device, requires_grad, check_invariants)
     return _compressed_tensor("sparse_bsc_tensor", *given)
 
@@ -296,25 +312,50 @@ def _of_either(self, name):
 
 @named("coalesce")
 def coalesced(self):
-    """Return a tensor whose coordinates are in order and occur once, with the sum of the values that were there."""
+    """Return a tensor whose coordinates are in order and occur once, with the sum of the values that were there.
+
+    >>> import cygrad
+    >>> x = cygrad.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,))
+    >>> x.coalesce().values()
+    tensor([5.])
+    """
     _coordinates(self, "coalesce")
     return coalesce(self)
 
 
 def is_coalesced(self):
-    """Whether the coordinates are known to be in order and to occur once."""
+    """Whether the coordinates are known to be in order and to occur once.
+
+    >>> import cygrad
+    >>> x = cygrad.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,))
+    >>> x.is_coalesced(), x.coalesce().is_coalesced()
+    (False, True)
+    """
     return _coordinates(self, "is_coalesced").is_coalesced
 
 
 def indices(self):
-    """Return the coordinates (sparse dimensions, n) of a coalesced tensor."""
+    """Return the coordinates (sparse dimensions, n) of a coalesced tensor.
+
+    Raises RuntimeError for a tensor that is not coalesced.
+
+    >>> import cygrad
+    >>> cygrad.eye(2).to_sparse().indices()
+    tensor([[0, 1],
+            [0, 1]])
+    """
     a = _coordinates(self, "indices")
     _coalesced(self, "indices")
     return tensor_of(a.indices)
 
 
 def values(self):
-    """Return the values of a coalesced or compressed tensor. Gradients flow back through them."""
+    """Return the values of a coalesced or compressed tensor. Gradients flow back through them.
+
+    >>> import cygrad
+    >>> cygrad.eye(2).to_sparse().values()
+    tensor([1., 1.])
+    """
     if not is_sparse(self):
         _refuse_layout(self, "values", "sparse")
     if self.is_sparse:
@@ -338,6 +379,16 @@ def _nnz(self):
     return a.values.shape[0 if isinstance(a, Coordinates) else a.n_batch]
 
 
+DOC_PART = """Return {what}, of a tensor by compressed {kind}s.
+
+    Raises RuntimeError for other layouts.
+
+    >>> import cygrad
+    >>> cygrad.eye(2).to_sparse_cs{letter}().{name}()
+    tensor({shown})
+    """
+
+
 def _part(name, is_by_row, part):
     kind = "row" if is_by_row else "column"
 
@@ -349,7 +400,9 @@ def _part(name, is_by_row, part):
 
     function.__name__ = function.__qualname__ = name
     what = f"where each {kind} begins" if part == "bounds" else "the other coordinate of each value"
-    function.__doc__ = f"Return {what}, of a tensor by compressed {kind}s."
+    function.__doc__ = DOC_PART.format(
+        what=what, kind=kind, name=name, letter=kind[0], shown=[0, 1, 2] if part == "bounds" else [0, 1]
+    )
     return function
 
 
@@ -358,7 +411,12 @@ ccol_indices, row_indices = _part("ccol_indices", False, "bounds"), _part("row_i
 
 
 def sparse_dim(self):
-    """Return the number of dimensions that are sparse: 0 for a dense tensor."""
+    """Return the number of dimensions that are sparse: 0 for a dense tensor.
+
+    >>> import cygrad
+    >>> cygrad.sparse_coo_tensor([[1]], [[2.0, 3.0]], (3, 2)).sparse_dim()
+    1
+    """
     if not is_sparse(self):
         return 0
     a = array(self)
@@ -366,7 +424,12 @@ def sparse_dim(self):
 
 
 def dense_dim(self):
-    """Return the number of dimensions of each value."""
+    """Return the number of dimensions of each value.
+
+    >>> import cygrad
+    >>> cygrad.sparse_coo_tensor([[1]], [[2.0, 3.0]], (3, 2)).dense_dim()
+    1
+    """
     if not is_sparse(self):
         return self.ndim
     a = array(self)

@@ -237,12 +237,23 @@ def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
 
 
 def smm(input, mat2):
-    """Return the product of a sparse and a dense matrix as a sparse matrix."""
+    """Return the product of a sparse and a dense matrix as a sparse matrix.
+
+    >>> import cygrad
+    >>> cygrad.smm(cygrad.eye(2).to_sparse(), cygrad.tensor([[1.0], [2.0]])).layout
+    torch.sparse_coo
+    """
     return sspaddmm(None, input, mat2)
 
 
 def hspmm(mat1, mat2, *, out=None):
-    """Return the product of a sparse and a dense matrix as rows at coordinates: those of `mat1` that have elements."""
+    """Return the product of a sparse and a dense matrix as rows at coordinates: those of `mat1` that have elements.
+
+    >>> import cygrad
+    >>> cygrad.hspmm(cygrad.eye(2).to_sparse(), cygrad.tensor([[1.0], [2.0]])).to_dense()
+    tensor([[1.],
+            [2.]])
+    """
     _require_coordinates(mat1, "hspmm")
     product = multiplied(mat1, mat2)
     rows = kernels.grouped(array(mat1).indices[:1], mat1.shape[:1])[0]
@@ -250,7 +261,14 @@ def hspmm(mat1, mat2, *, out=None):
 
 
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
-    """Return `beta * input + alpha * (mat1 @ mat2)`, all sparse but `mat2`."""
+    """Return `beta * input + alpha * (mat1 @ mat2)`, all sparse but `mat2`.
+
+    >>> import cygrad
+    >>> eye = cygrad.eye(2).to_sparse()
+    >>> cygrad.sspaddmm(eye, eye, cygrad.ones(2, 2)).to_dense()
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     _require_coordinates(mat1, "sspaddmm")
     product = multiplied(mat1, mat2) * alpha
     rows = kernels.grouped(array(mat1).indices[:1], mat1.shape[:1])[0][0]
@@ -311,7 +329,13 @@ def reduced(mat1, mat2, reduce):
 
 
 def dsmm(input, mat2):
-    """Return the product of a sparse and a dense matrix: an old name of `mm`."""
+    """Return the product of a sparse and a dense matrix: an old name of `mm`.
+
+    >>> import cygrad
+    >>> cygrad.dsmm(cygrad.eye(2).to_sparse(), cygrad.tensor([[1.0], [2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
     return mm(input, mat2)
 
 

@@ -13,7 +13,17 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """PyTorch's attention backends."""
+    """PyTorch's attention backends.
+
+    They are named in `sdpa_kernel`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel
+    >>> with sdpa_kernel(SDPBackend.MATH):
+    ...     x = cygrad.ones(1, 2, 4)
+    ...     print(cygrad.nn.functional.scaled_dot_product_attention(x, x, x).shape)
+    torch.Size([1, 2, 4])
+    """
 
     ERROR = -1
     MATH = 0

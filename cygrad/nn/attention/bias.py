@@ -12,7 +12,13 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """The corner of the mask that its diagonal passes through: (0, 0), or that of the last query and key."""
+    """The corner of the mask that its diagonal passes through: (0, 0), or that of the last query and key.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.bias import CausalVariant
+    >>> list(CausalVariant)
+    [<CausalVariant.UPPER_LEFT: 1>, <CausalVariant.LOWER_RIGHT: 2>]
+    """
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2

@@ -39,14 +39,28 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns besides the output."""
+    """What `flex_attention` returns besides the output.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import AuxRequest, flex_attention
+    >>> x = cygrad.ones(1, 1, 2, 4)
+    >>> out, aux = flex_attention(x, x, x, return_aux=AuxRequest(lse=True))
+    >>> aux.lse.shape
+    torch.Size([1, 1, 2])
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """The logarithms of the sums of the exponentials of the scores, and the largest scores, of each query."""
+    """The logarithms of the sums of the exponentials of the scores, and the largest scores, of each query.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import AuxOutput
+    >>> AuxOutput(lse=cygrad.zeros(2)).max_scores is None
+    True
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -56,12 +70,29 @@ class AuxOutput(NamedTuple):
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Return True: every query sees every key."""
+    """Return True: every query sees every key.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import noop_mask
+    >>> i = cygrad.tensor(3)
+    >>> noop_mask(i, i, i, i)
+    tensor(True)
+    """
     return batch.new_ones((), dtype=cygrad.bool)
 
 
 def and_masks(*mask_mods: Callable) -> Callable:
-    """Return a mask of what all of these masks let through."""
+    """Return a mask of what all of these masks let through.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import and_masks
+    >>> causal = lambda b, h, q, kv: q >= kv
+    >>> near = lambda b, h, q, kv: q - kv < 2
+    >>> both = and_masks(causal, near)
+    >>> i = cygrad.tensor(3)
+    >>> both(i, i, i, cygrad.tensor(2)), both(i, i, i, cygrad.tensor(0))
+    (tensor(True), tensor(False))
+    """
     _check_callable(mask_mods)
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -74,7 +105,15 @@ def and_masks(*mask_mods: Callable) -> Callable:
 
 
 def or_masks(*mask_mods: Callable) -> Callable:
-    """Return a mask of what any of these masks lets through."""
+    """Return a mask of what any of these masks lets through.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import or_masks
+    >>> either = or_masks(lambda b, h, q, kv: q == kv, lambda b, h, q, kv: kv == 0)
+    >>> i = cygrad.tensor(3)
+    >>> either(i, i, i, cygrad.tensor(0)), either(i, i, i, cygrad.tensor(1))
+    (tensor(True), tensor(False))
+    """
     _check_callable(mask_mods)
 
     def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -148,6 +187,12 @@ class BlockMask:
     The same by columns (`q_...`). Blocks in which every query sees every key are counted apart (`full_...`). Made by
     `create_block_mask`; `mask[b, h]` has the blocks of these samples and heads, and no function: attention needs the
     whole mask.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention.flex_attention import create_block_mask
+    >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu")
+    >>> mask.shape, mask.kv_num_blocks
+    ((1, 1, 256, 256), tensor([[[1, 1]]], dtype=torch.int32))
     """
 
     seq_lengths: tuple[int, int]
@@ -211,7 +256,14 @@ class BlockMask:
         seq_lengths: tuple[int, int] | None = None,
         compute_q_blocks: bool = True,
     ) -> BlockMask:
-        """Return the mask whose blocks are given by rows."""
+        """Return the mask whose blocks are given by rows.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import BlockMask
+        >>> mask = BlockMask.from_kv_blocks(cygrad.tensor([[[1]]]), cygrad.tensor([[[[0]]]]))
+        >>> mask.to_dense().shape
+        torch.Size([1, 1, 1, 1])
+        """
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -232,25 +284,51 @@ class BlockMask:
         return (*self.kv_num_blocks.shape[:-1], *self.seq_lengths)
 
     def numel(self) -> int:
-        """Return the number of scores."""
+        """Return the number of scores.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu").numel()
+        65536
+        """
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of scores that lie outside of the blocks."""
+        """Return the percentage of scores that lie outside of the blocks.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu").sparsity()
+        25.0
+        """
         blocks = self.kv_num_blocks.sum()
         if self.full_kv_num_blocks is not None:
             blocks = blocks + self.full_kv_num_blocks.sum()
         return 100 * (1 - blocks.item() * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> Tensor:
-        """Return 1 for each block that is computed and 0 for the others."""
+        """Return 1 for each block that is computed and 0 for the others.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu").to_dense()
+        tensor([[[[1, 0],
+                  [1, 1]]]], dtype=torch.int32)
+        """
         partial = _dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is None or self.full_kv_indices is None:
             return partial
         return partial | _dense(self.full_kv_num_blocks, self.full_kv_indices)
 
     def as_tuple(self, flatten: bool = True) -> tuple:
-        """Return all that the mask consists of; unless `flatten`, with lengths and block sizes as tuples."""
+        """Return all that the mask consists of; unless `flatten`, with lengths and block sizes as tuples.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu")
+        >>> mask.as_tuple()[:2]
+        (256, 256)
+        """
         ends = [self.seq_lengths], [self.BLOCK_SIZE]
         first, last = (list(pair[0]) if flatten else pair for pair in ends)
         return (*first, *(getattr(self, name) for name in self._TENSORS), *last, self.mask_mod)
@@ -261,7 +339,14 @@ class BlockMask:
         return BlockMask(self.seq_lengths, **changed, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod)
 
     def to(self, device: Any) -> BlockMask:
-        """Return the mask on another device."""
+        """Return the mask on another device.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu")
+        >>> mask.to("cpu").kv_indices.device
+        device(type='cpu')
+        """
         return self._mapped(lambda tensor: tensor.to(device), self.mask_mod)
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -270,7 +355,14 @@ class BlockMask:
         return self._mapped(lambda tensor: tensor[index], _of_a_part)
 
     def to_string(self, grid_size: int | tuple[int, int] = 20, limit: int = 4) -> str:
-        """Return a picture of the blocks of the first `limit` heads: computed, in part, or left out."""
+        """Return a picture of the blocks of the first `limit` heads: computed, in part, or left out.
+
+        >>> import cygrad
+        >>> from cygrad.nn.attention.flex_attention import create_block_mask
+        >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256, device="cpu")
+        >>> mask.to_string().split()[2:]
+        ['██', '████']
+        """
         most = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
         blocks = self.to_dense()
         pictures = []

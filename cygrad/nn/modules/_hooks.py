@@ -189,24 +189,63 @@ class Hooked:
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Like `Module.register_forward_pre_hook`, for every module."""
+    """Like `Module.register_forward_pre_hook`, for every module.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_forward_pre_hook
+    >>> handle = register_module_forward_pre_hook(lambda module, args: print(module, args))
+    >>> out = nn.ReLU()(cygrad.ones(1))
+    ReLU() (tensor([1.]),)
+    >>> handle.remove()
+    """
     return add_hook(_global_hooks, ("forward_pre", hook), prepend=False)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Like `Module.register_forward_hook`, for every module."""
+    """Like `Module.register_forward_hook`, for every module.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_forward_hook
+    >>> handle = register_module_forward_hook(lambda module, args, output: print(module))
+    >>> out = nn.Sequential(nn.ReLU())(cygrad.ones(1))
+    ReLU()
+    Sequential(
+      (0): ReLU()
+    )
+    >>> handle.remove()
+    """
     return add_hook(_global_hooks, ("forward", _entry(hook, with_kwargs, always_call)), prepend=False)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Like `Module.register_full_backward_pre_hook`, for every module."""
+    """Like `Module.register_full_backward_pre_hook`, for every module.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_full_backward_pre_hook
+    >>> handle = register_module_full_backward_pre_hook(lambda module, outputs: print(module, outputs))
+    >>> nn.ReLU()(cygrad.ones(1, requires_grad=True)).backward()
+    ReLU() (tensor([1.]),)
+    >>> handle.remove()
+    """
     return add_hook(_global_hooks, ("full_backward_pre", hook), prepend=False)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Like `Module.register_full_backward_hook`, for every module."""
+    """Like `Module.register_full_backward_hook`, for every module.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_full_backward_hook
+    >>> handle = register_module_full_backward_hook(lambda module, inputs, outputs: print(module, inputs))
+    >>> nn.ReLU()(cygrad.ones(1, requires_grad=True)).backward()
+    ReLU() (tensor([1.]),)
+    >>> handle.remove()
+    """
     return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
 
 

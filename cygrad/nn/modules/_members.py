@@ -34,12 +34,32 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` whenever a module gets a buffer, or None for one; it may return another one."""
+    """Call `hook(module, name, buffer)` whenever a module gets a buffer, or None for one; it may return another one.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_buffer_registration_hook
+    >>> handle = register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
+    >>> m = nn.BatchNorm1d(2)
+    running_mean
+    running_var
+    num_batches_tracked
+    >>> handle.remove()
+    """
     return add_hook(registration_hooks["_buffers"], hook, prepend=False)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, submodule)` whenever a module gets a submodule, or None; it may return another one."""
+    """Call `hook(module, name, submodule)` whenever a module gets a submodule, or None; it may return another one.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_module_registration_hook
+    >>> handle = register_module_module_registration_hook(lambda module, name, child: print(name, child))
+    >>> m = nn.Sequential(nn.ReLU())
+    0 ReLU()
+    >>> handle.remove()
+    """
     return add_hook(registration_hooks["_modules"], hook, prepend=False)
 
 

@@ -16,6 +16,11 @@ class RNNCellBase(Module):
     """Base of recurrent cells, with `weight_ih`, `weight_hh`, and `bias_ih` and `bias_hh` (or None).
 
     All are initialized uniformly in +-1/sqrt(hidden_size). `num_chunks` is the number of gates.
+
+    >>> from cygrad import nn
+    >>> m = nn.GRUCell(3, 4)
+    >>> isinstance(m, nn.RNNCellBase), m.weight_ih.shape
+    (True, torch.Size([12, 3]))
     """
 
     weight_ih: Tensor
@@ -42,7 +47,14 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize all parameters."""
+        """Reinitialize all parameters.
+
+        >>> from cygrad import nn
+        >>> m = nn.GRUCell(3, 4)
+        >>> m.reset_parameters()
+        >>> bool(m.weight_ih.abs().max() <= 0.5)
+        True
+        """
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -68,7 +80,12 @@ class RNNCellBase(Module):
         return tuple(s.squeeze(0) for s in new) if isinstance(hx, tuple) else new.squeeze(0)
 
     def extra_repr(self) -> str:
-        """Return the sizes and the settings that differ from the defaults."""
+        """Return the sizes and the settings that differ from the defaults.
+
+        >>> from cygrad import nn
+        >>> nn.GRUCell(3, 4).extra_repr()
+        '3, 4'
+        """
         text = f"{self.input_size}, {self.hidden_size}"
         if not self.bias:
             text += ", bias=False"
@@ -99,7 +116,15 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the state that follows `hx` (zeros if None)."""
+        """Return the state that follows `hx` (zeros if None).
+
+        The shapes are (N, input_size) and (N, hidden_size), or both without N. Raises RuntimeError for others.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.RNNCell(3, 4)(cygrad.ones(2, 3)).shape
+        torch.Size([2, 4])
+        """
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         state: Tensor = self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
@@ -123,7 +148,16 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the states that follow `hx` (zeros if None)."""
+        """Return the states that follow `hx` (zeros if None).
+
+        The shapes are (N, input_size) and (N, hidden_size), or all without N. Raises RuntimeError for others.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> h, c = nn.LSTMCell(3, 4)(cygrad.ones(2, 3))
+        >>> h.shape, c.shape
+        (torch.Size([2, 4]), torch.Size([2, 4]))
+        """
         states: tuple[Tensor, Tensor] = self._step("lstm_cell", input, (None, None) if hx is None else hx)
         return states
 
@@ -144,6 +178,14 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the state that follows `hx` (zeros if None)."""
+        """Return the state that follows `hx` (zeros if None).
+
+        The shapes are (N, input_size) and (N, hidden_size), or both without N. Raises RuntimeError for others.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GRUCell(3, 4)(cygrad.ones(2, 3)).shape
+        torch.Size([2, 4])
+        """
         state: Tensor = self._step("gru_cell", input, hx)
         return state

@@ -42,7 +42,13 @@ class Tanh(Activation):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
+        """Apply to `input`, of any shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Tanh()(cygrad.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+        """
         return cygrad.tanh(input)
 
 
@@ -55,7 +61,13 @@ class Sigmoid(Activation):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
+        """Apply to `input`, of any shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Sigmoid()(cygrad.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7311])
+        """
         return cygrad.sigmoid(input)
 
 
@@ -160,7 +172,13 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input` of 3 or 4 dimensions; raise ValueError otherwise."""
+        """Apply to `input` of 3 or 4 dimensions; raise ValueError otherwise.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Softmax2d()(cygrad.zeros(2, 1, 1)).flatten()
+        tensor([0.5000, 0.5000])
+        """
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)

@@ -83,14 +83,34 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return list(zip(self.cutoffs, self.cutoffs[1:]))
 
     def reset_parameters(self) -> None:
-        """Reinitialize all parameters."""
+        """Reinitialize all parameters.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[2, 5])
+        >>> before = m.head.weight.clone()
+        >>> m.reset_parameters()
+        >>> cygrad.equal(m.head.weight, before)
+        False
+        """
         self.head.reset_parameters()
         for first, second in self.tail:
             first.reset_parameters()
             second.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """Return the log-probability of each target, and minus their mean."""
+        """Return the log-probability of each target, and minus their mean.
+
+        `input_` has the shape (N, in_features) and `target_` (N,), or they are (in_features,) and (). Raises
+        RuntimeError for other shapes and for targets out of range.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[2, 5])
+        >>> output, loss = m(cygrad.randn(3, 16), cygrad.tensor([0, 3, 9]))
+        >>> output.shape, loss.shape
+        (torch.Size([3]), torch.Size([]))
+        """
         self._check(input_, target_)
         is_batched = target_.dim() > 0
         input, target = (input_, target_) if is_batched else (input_.unsqueeze(0), target_.unsqueeze(0))
@@ -135,11 +155,25 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cygrad.cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities (N, n_classes) of all classes."""
+        """Return the log-probabilities (N, n_classes) of all classes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[2, 5])
+        >>> m.log_prob(cygrad.randn(3, 16)).shape
+        torch.Size([3, 10])
+        """
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class of each row; most clusters need not be computed for this."""
+        """Return the most probable class of each row; most clusters need not be computed for this.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[2, 5])
+        >>> m.predict(cygrad.randn(3, 16)).shape
+        torch.Size([3])
+        """
         scores = self.head(input)
         best = scores.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -113,7 +113,20 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Return (attended values per query, attention weights or None)."""
+        """Return (attended values per query, attention weights or None).
+
+        The shapes are (L, N, embed_dim) for the query, (S, N, kdim) for the key and (S, N, vdim) for the value, with N
+        first if `batch_first`, or without N. The weights have the shape (N, L, S), or (N, num_heads, L, S) unless
+        `average_attn_weights`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.MultiheadAttention(4, num_heads=2, batch_first=True)
+        >>> x = cygrad.ones(1, 3, 4)
+        >>> out, weights = m(x, x, x)
+        >>> out.shape, weights.shape
+        (torch.Size([1, 3, 4]), torch.Size([1, 3, 3]))
+        """
         is_swapped = self.batch_first and query.dim() == 3
         if is_swapped:
             # Transpose a tensor passed several times only once: self-attention is then projected in a single matmul.
@@ -153,6 +166,13 @@ class MultiheadAttention(Module):
         """Return (the merged mask, its type: 0 for `attn_mask` alone, 1 for `key_padding_mask` alone, 2 for all heads).
 
         `query` is (N, L, embed_dim).
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.MultiheadAttention(4, num_heads=2, batch_first=True)
+        >>> mask, kind = m.merge_masks(None, cygrad.tensor([[False, True]]), cygrad.ones(1, 2, 4))
+        >>> mask, kind
+        (tensor([[False,  True]]), 1)
         """
         if attn_mask is None:
             return (None, None) if key_padding_mask is None else (key_padding_mask, 1)

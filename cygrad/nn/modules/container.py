@@ -89,7 +89,13 @@ class Sequential(_ModuleRow):
             self.add_module(name, module)
 
     def forward(self, input: Any) -> Any:
-        """Pass `input` through all modules."""
+        """Pass `input` through all modules.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Sequential(nn.ReLU(), nn.Flatten(0))(cygrad.tensor([[-1.0, 2.0]]))
+        tensor([0., 2.])
+        """
         for module in self._modules.values():
             input = module(input)
         return input
@@ -127,7 +133,18 @@ class Sequential(_ModuleRow):
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
 
     def insert(self, index: int, module: Module) -> Self:
-        """Insert a module before the one at `index`."""
+        """Insert a module before the one at `index`.
+
+        Raises IndexError for a place out of range, AssertionError for what is no module.
+
+        >>> from cygrad import nn
+        >>> nn.Sequential(nn.ReLU(), nn.Tanh()).insert(1, nn.Identity())
+        Sequential(
+          (0): ReLU()
+          (1): Identity()
+          (2): Tanh()
+        )
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -136,7 +153,15 @@ class Sequential(_ModuleRow):
         return self
 
     def extend(self, sequential: Iterable[Any]) -> Self:
-        """Append several modules."""
+        """Append several modules.
+
+        >>> from cygrad import nn
+        >>> nn.Sequential(nn.ReLU()).extend([nn.Tanh()])
+        Sequential(
+          (0): ReLU()
+          (1): Tanh()
+        )
+        """
         for module in list(sequential):
             self.append(module)
         return self
@@ -164,11 +189,33 @@ class ModuleList(_ModuleRow):
         return self.extend(modules)
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before the one at `index`."""
+        """Insert a module before the one at `index`.
+
+        >>> from cygrad import nn
+        >>> m = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+        >>> m.insert(1, nn.Identity())
+        >>> m
+        ModuleList(
+          (0): ReLU()
+          (1): Identity()
+          (2): Tanh()
+        )
+        """
         self._insert(index, module)
 
     def extend(self, modules: Iterable[Any]) -> Self:
-        """Append several modules."""
+        """Append several modules.
+
+        Raises TypeError for what cannot be iterated over.
+
+        >>> from cygrad import nn
+        >>> nn.ModuleList([nn.ReLU()]).extend([nn.Tanh(), nn.Identity()])
+        ModuleList(
+          (0): ReLU()
+          (1): Tanh()
+          (2): Identity()
+        )
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
@@ -225,27 +272,69 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all modules."""
+        """Remove all modules.
+
+        >>> from cygrad import nn
+        >>> m = nn.ModuleDict({"a": nn.ReLU()})
+        >>> m.clear()
+        >>> len(m)
+        0
+        """
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Remove and return the module named `key`."""
+        """Remove and return the module named `key`.
+
+        Raises KeyError if there is none.
+
+        >>> from cygrad import nn
+        >>> m = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+        >>> m.pop("a"), list(m)
+        (ReLU(), ['b'])
+        """
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """Return the names."""
+        """Return the names.
+
+        >>> from cygrad import nn
+        >>> list(nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()}).keys())
+        ['a', 'b']
+        """
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Return (name, module) pairs."""
+        """Return (name, module) pairs.
+
+        >>> from cygrad import nn
+        >>> list(nn.ModuleDict({"a": nn.ReLU()}).items())
+        [('a', ReLU())]
+        """
         return self._modules.items()
 
     def values(self) -> Any:
-        """Return the modules."""
+        """Return the modules.
+
+        >>> from cygrad import nn
+        >>> list(nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()}).values())
+        [ReLU(), Tanh()]
+        """
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules from a mapping or from (name, module) pairs."""
+        """Add modules from a mapping or from (name, module) pairs.
+
+        Raises TypeError for what is neither, ValueError for what are no pairs.
+
+        >>> from cygrad import nn
+        >>> m = nn.ModuleDict({"a": nn.ReLU()})
+        >>> m.update({"a": nn.Tanh(), "b": nn.Identity()})
+        >>> m
+        ModuleDict(
+          (a): Tanh()
+          (b): Identity()
+        )
+        """
         for key, module in pairs_of(modules, "ModuleDict"):
             self[key] = module
 

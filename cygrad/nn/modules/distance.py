@@ -24,7 +24,13 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare vectors along the last dimension; shapes are broadcast."""
+        """Compare vectors along the last dimension; shapes are broadcast.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.PairwiseDistance()(cygrad.tensor([[0.0, 0.0]]), cygrad.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+        """
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -42,5 +48,11 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare vectors along `dim`; shapes are broadcast."""
+        """Compare vectors along `dim`; shapes are broadcast.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.CosineSimilarity(dim=0)(cygrad.tensor([1.0, 0.0]), cygrad.tensor([1.0, 1.0]))
+        tensor(0.7071)
+        """
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -24,11 +24,22 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Flatten `input`."""
+        """Flatten `input`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Flatten()(cygrad.ones(2, 3, 4)).shape
+        torch.Size([2, 12])
+        """
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """Return the dimensions."""
+        """Return the dimensions.
+
+        >>> from cygrad import nn
+        >>> nn.Flatten().extra_repr()
+        'start_dim=1, end_dim=-1'
+        """
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -57,9 +68,20 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Split a dimension of `input`."""
+        """Split a dimension of `input`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Unflatten(1, (2, 3))(cygrad.ones(4, 6)).shape
+        torch.Size([4, 2, 3])
+        """
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
-        """Return the dimension and the sizes."""
+        """Return the dimension and the sizes.
+
+        >>> from cygrad import nn
+        >>> nn.Unflatten(1, (2, 3)).extra_repr()
+        'dim=1, unflattened_size=(2, 3)'
+        """
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -47,11 +47,28 @@ class LazyModuleMixin(Module):
         return self(*args, **kwargs)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Materialize and initialize all parameters and buffers from the arguments of the first call."""
+        """Materialize and initialize all parameters and buffers from the arguments of the first call.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.LazyLinear(2)
+        >>> m.initialize_parameters(cygrad.ones(1, 3))
+        >>> m.weight.shape
+        torch.Size([2, 3])
+        """
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer of this module has no shape yet."""
+        """Whether a parameter or buffer of this module has no shape yet.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.LazyLinear(2)
+        >>> before = m.has_uninitialized_params()
+        >>> m.initialize_parameters(cygrad.ones(1, 3))
+        >>> before, m.has_uninitialized_params()
+        (True, False)
+        """
         return any(is_lazy(t) for table in (self._parameters, self._buffers) for t in table.values())
 
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:

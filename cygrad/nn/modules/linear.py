@@ -27,7 +27,14 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return `input`."""
+        """Return `input`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> x = cygrad.ones(2)
+        >>> nn.Identity()(x) is x
+        True
+        """
         return input
 
 
@@ -68,7 +75,16 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize weight and bias."""
+        """Reinitialize weight and bias.
+
+        Both are drawn uniformly from [-b, b] with b = 1 / sqrt(in_features).
+
+        >>> from cygrad import nn
+        >>> m = nn.Linear(4, 3)
+        >>> m.reset_parameters()
+        >>> bool(m.weight.abs().max() <= 0.5)
+        True
+        """
         # With a=sqrt(5) the bound is 1/sqrt(fan_in), for any nonlinearity.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -76,14 +92,27 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply the map to the last dimension of `input`."""
+        """Apply the map to the last dimension of `input`.
+
+        The shape (..., in_features) gives (..., out_features). Raises RuntimeError for another last size or dtype.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Linear(2, 3)(cygrad.ones(5, 2)).shape
+        torch.Size([5, 3])
+        """
         own: dict[str, Any] = self._parameters
         if "weight" in own and "bias" in own:  # attribute lookups would take a quarter of a small layer's time
             return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes and whether there is a bias."""
+        """Return the sizes and whether there is a bias.
+
+        >>> from cygrad import nn
+        >>> nn.Linear(2, 3).extra_repr()
+        'in_features=2, out_features=3, bias=True'
+        """
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -129,18 +158,41 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize weight and bias."""
+        """Reinitialize weight and bias.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Bilinear(2, 3, 4)
+        >>> before = m.weight.clone()
+        >>> m.reset_parameters()
+        >>> cygrad.equal(m.weight, before)
+        False
+        """
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in (self.weight, self.bias):
             if parameter is not None:
                 init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Apply the map to the last dimensions of both inputs."""
+        """Apply the map to the last dimensions of both inputs.
+
+        The shapes (..., in1_features) and (..., in2_features) give (..., out_features).
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Bilinear(2, 3, 4)
+        >>> m(cygrad.ones(5, 2), cygrad.ones(5, 3)).shape
+        torch.Size([5, 4])
+        """
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes and whether there is a bias."""
+        """Return the sizes and whether there is a bias.
+
+        >>> from cygrad import nn
+        >>> nn.Bilinear(2, 3, 4).extra_repr()
+        'in1_features=2, in2_features=3, out_features=4, bias=True'
+        """
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"

@@ -84,7 +84,14 @@ class LinearCrossEntropyLoss(WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare the scores of `input` with `target`."""
+        """Compare the scores of `input` with `target`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.LinearCrossEntropyLoss(4, 10)
+        >>> m(cygrad.ones(3, 4), cygrad.tensor([0, 3, 9])).shape
+        torch.Size([])
+        """
         shape = self.num_classes, *self.out_features
         bias = self.linear.bias
         return F.linear_cross_entropy(
@@ -100,7 +107,12 @@ class LinearCrossEntropyLoss(WeightedLoss):
         )
 
     def extra_repr(self) -> str:
-        """Return the sizes of the layer and the settings of the loss."""
+        """Return the sizes of the layer and the settings of the loss.
+
+        >>> from cygrad import nn
+        >>> nn.LinearCrossEntropyLoss(4, 10).extra_repr().split(", ")[:2]
+        ['in_features=4', 'num_classes=10']
+        """
         shown = ("num_classes", "out_features", "reduction", "ignore_index", "label_smoothing", "options")
         settings = {name: getattr(self, name) for name in shown}
         settings = {"in_features": self.linear.in_features, **settings}

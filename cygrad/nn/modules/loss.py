@@ -179,7 +179,18 @@ class NLLLoss(WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """Deprecated alias of `NLLLoss`."""
+    """Deprecated alias of `NLLLoss`.
+
+    Warns with FutureWarning.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     loss = nn.NLLLoss2d()
+    >>> loss(cygrad.zeros(1, 2, 1, 1).log_softmax(1), cygrad.tensor([[[1]]]))
+    tensor(0.6931)
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn(
@@ -221,7 +232,17 @@ class CrossEntropyLoss(WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare `input` with `target`."""
+        """Compare `input` with `target`.
+
+        `input` has the shape (N, C, ...) or (C,); `target` holds classes, without the dimension C, or probabilities,
+        with it. Raises as `nn.functional.cross_entropy` does.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> loss = nn.CrossEntropyLoss()
+        >>> loss(cygrad.tensor([[2.0, 0.0], [0.0, 2.0]]), cygrad.tensor([0, 0]))
+        tensor(1.1269)
+        """
         return F.cross_entropy(
             input,
             target,
@@ -261,7 +282,13 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Compare rates (or log-rates) with counts."""
+        """Compare rates (or log-rates) with counts.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.PoissonNLLLoss()(cygrad.tensor([0.0]), cygrad.tensor([2.0]))
+        tensor(1.)
+        """
         return self._call(log_input, target)
 
 
@@ -284,7 +311,15 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Compare means with samples; `var` may have size 1 in the last dimension, lack it, or be a number."""
+        """Compare means with samples; `var` may have size 1 in the last dimension, lack it, or be a number.
+
+        Raises ValueError for a `var` of another size or with negative entries.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GaussianNLLLoss()(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([2.0]))
+        tensor(1.3466)
+        """
         return self._call(input, target, var)
 
 
@@ -310,5 +345,15 @@ class CTCLoss(Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        """Compare log-probabilities of classes in time with sequences of labels."""
+        """Compare log-probabilities of classes in time with sequences of labels.
+
+        `log_probs` has the shape (T, N, C) or (T, C), `targets` (N, S) or the sum of the lengths. Raises as
+        `nn.functional.ctc_loss` does.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> log_probs = cygrad.zeros(4, 1, 3).log_softmax(2)
+        >>> nn.CTCLoss()(log_probs, cygrad.tensor([[1, 2]]), (4,), (2,))
+        tensor(0.8432)
+        """
         return self._call(log_probs, targets, input_lengths, target_lengths)

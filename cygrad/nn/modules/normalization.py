@@ -309,11 +309,25 @@ class LayerNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize the last dimensions of `input`."""
+        """Normalize the last dimensions of `input`.
+
+        `input` ends in `normalized_shape`; RuntimeError otherwise. The result has its shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.LayerNorm(2)(cygrad.tensor([[1.0, 3.0], [0.0, 4.0]]))
+        tensor([[-1.0000,  1.0000],
+                [-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
+        """
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the shape and the learned parts."""
+        """Return the shape and the learned parts.
+
+        >>> from cygrad import nn
+        >>> nn.LayerNorm(4).extra_repr()
+        '(4,), eps=1e-05, elementwise_affine=True, bias=True'
+        """
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
@@ -346,11 +360,24 @@ class RMSNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize the last dimensions of `x`."""
+        """Normalize the last dimensions of `x`.
+
+        `x` ends in `normalized_shape`; RuntimeError otherwise. The result has its shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.RMSNorm(2)(cygrad.tensor([[3.0, 4.0]]))
+        tensor([[0.8485, 1.1314]], grad_fn=<MulBackward0>)
+        """
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the shape and whether a scale is learned."""
+        """Return the shape and whether a scale is learned.
+
+        >>> from cygrad import nn
+        >>> nn.RMSNorm(4).extra_repr()
+        '(4,), eps=None, elementwise_affine=True'
+        """
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -386,11 +413,24 @@ class GroupNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize the groups of `input`."""
+        """Normalize the groups of `input`.
+
+        `input` and the result have the shape (N, C, ...). Raises RuntimeError for another number of channels.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GroupNorm(1, 2)(cygrad.tensor([[1.0, 3.0]]))
+        tensor([[-1.0000,  1.0000]], grad_fn=<NativeGroupNormBackward0>)
+        """
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the numbers of groups and channels, and the learned parts."""
+        """Return the numbers of groups and channels, and the learned parts.
+
+        >>> from cygrad import nn
+        >>> nn.GroupNorm(2, 4).extra_repr()
+        '2, 4, eps=1e-05, affine=True, bias=True'
+        """
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -416,7 +456,12 @@ class LocalResponseNorm(UnaryFunctionModule):
         self.k = k
 
     def extra_repr(self) -> str:
-        """Return the constants of the formula."""
+        """Return the constants of the formula.
+
+        >>> from cygrad import nn
+        >>> nn.LocalResponseNorm(3).extra_repr()
+        '3, alpha=0.0001, beta=0.75, k=1.0'
+        """
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -440,7 +485,15 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize `input`."""
+        """Normalize `input`.
+
+        `input` and the result have the shape (N, C, H, W).
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.CrossMapLRN2d(3)(cygrad.ones(1, 4, 2, 2)).shape
+        torch.Size([1, 4, 2, 2])
+        """
         if input.ndim != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
         channels = cygrad.arange(input.shape[1])
@@ -451,5 +504,10 @@ class CrossMapLRN2d(Module):
         return input * (squares * (self.alpha / self.size) + self.k).pow(-self.beta).view_as(input)
 
     def extra_repr(self) -> str:
-        """Return the constants of the formula."""
+        """Return the constants of the formula.
+
+        >>> from cygrad import nn
+        >>> nn.CrossMapLRN2d(3).extra_repr()
+        '3, alpha=0.0001, beta=0.75, k=1'
+        """
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -55,13 +55,30 @@ class ParameterList(Module):
         return str(position % self._size)
 
     def append(self, value: Any) -> Self:
-        """Append a value."""
+        """Append a value.
+
+        A tensor becomes a parameter.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> values = nn.ParameterList().append(cygrad.ones(2))
+        >>> type(values[0]).__name__
+        'Parameter'
+        """
         self._size += 1
         self[-1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Append several values."""
+        """Append several values.
+
+        Raises TypeError for what cannot be iterated over.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> len(nn.ParameterList().extend([cygrad.ones(1), cygrad.ones(2)]))
+        2
+        """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -69,7 +86,13 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """Return one line per value."""
+        """Return one line per value.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> print(nn.ParameterList([cygrad.ones(2)]).extra_repr())
+          (0): Parameter containing: [torch.float32 of size 2]
+        """
         return "\n".join(_line(i, value, show_type=False) for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,56 +163,136 @@ class ParameterDict(Module):
         return key
 
     def copy(self) -> ParameterDict:
-        """Return a new dictionary with the same parameters."""
+        """Return a new dictionary with the same parameters.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict({"a": cygrad.ones(2)})
+        >>> d.copy()["a"] is d["a"]
+        True
+        """
         return ParameterDict(self)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove everything.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict({"a": cygrad.ones(2)})
+        >>> d.clear()
+        >>> len(d)
+        0
+        """
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove and return the value named `key`."""
+        """Remove and return the value named `key`.
+
+        Raises AttributeError if there is none.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict({"a": cygrad.ones(2)})
+        >>> d.pop("a").shape, len(d)
+        (torch.Size([2]), 0)
+        """
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the last (key, value) pair."""
+        """Remove and return the last (key, value) pair.
+
+        Raises KeyError if the dictionary is empty.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict({"a": cygrad.ones(1), "b": cygrad.ones(2)})
+        >>> name, value = d.popitem()
+        >>> name, list(d)
+        ('b', ['a'])
+        """
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value named `key`, or `default`."""
+        """Return the value named `key`, or `default`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict({"a": cygrad.ones(2)})
+        >>> d.get("a").shape, d.get("b")
+        (torch.Size([2]), None)
+        """
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value named `key`, after setting it to `default` if missing."""
+        """Return the value named `key`, after setting it to `default` if missing.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict()
+        >>> d.setdefault("a", cygrad.ones(2)) is d["a"]
+        True
+        """
         if key not in self:
             self[key] = default
         return self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dictionary that maps these keys to one value."""
+        """Return a new dictionary that maps these keys to one value.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> list(nn.ParameterDict().fromkeys(["a", "b"], cygrad.ones(2)))
+        ['a', 'b']
+        """
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Any:
-        """Return the names."""
+        """Return the names.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> list(nn.ParameterDict({"a": cygrad.ones(2)}).keys())
+        ['a']
+        """
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Return (name, value) pairs."""
+        """Return (name, value) pairs.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> for name, value in nn.ParameterDict({"a": cygrad.ones(2)}).items():
+        ...     print(name, value.requires_grad)
+        a True
+        """
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
-        """Return the values."""
+        """Return the values.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> [value.shape for value in nn.ParameterDict({"a": cygrad.ones(2)}).values()]
+        [torch.Size([2])]
+        """
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
         """Add values from a mapping or from (name, value) pairs.
 
         Entries of a plain `dict` are added sorted by name, as in PyTorch: saved optimizer states depend on this order.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> d = nn.ParameterDict()
+        >>> d.update({"b": cygrad.ones(1), "a": cygrad.ones(2)})
+        >>> list(d)
+        ['a', 'b']
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items(), key=operator.itemgetter(0))
@@ -197,7 +300,13 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Return one line per value."""
+        """Return one line per value.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> print(nn.ParameterDict({"a": cygrad.ones(2)}).extra_repr())
+          (a): Parameter containing: [torch.FloatTensor of size 2]
+        """
         return "\n".join(_line(key, value, show_type=True) for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

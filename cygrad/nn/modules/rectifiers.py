@@ -43,7 +43,13 @@ class ReLU(InPlaceActivation):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
+        """Apply to `input`, of any shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.ReLU()(cygrad.tensor([-2.0, 3.0]))
+        tensor([0., 3.])
+        """
         return F.relu(input, self.inplace)
 
 
@@ -84,7 +90,13 @@ class RReLU(Activation):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
+        """Apply to `input`, of any shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.RReLU(lower=0.5, upper=0.5)(cygrad.tensor([-2.0, 3.0]))
+        tensor([-1.,  3.])
+        """
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
@@ -109,15 +121,36 @@ class PReLU(Activation):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reset the slopes to `init`."""
+        """Reset the slopes to `init`.
+
+        >>> from cygrad import nn
+        >>> m = nn.PReLU(init=0.1)
+        >>> m.weight.data.fill_(5)
+        tensor([5.])
+        >>> m.reset_parameters()
+        >>> m.weight
+        Parameter containing:
+        tensor([0.1000], requires_grad=True)
+        """
         initializers.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of shape (N, C, ...) if there is a slope per channel."""
+        """Apply to `input`, of shape (N, C, ...) if there is a slope per channel.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.PReLU()(cygrad.tensor([-2.0, 3.0]))
+        tensor([-0.5000,  3.0000], grad_fn=<PreluKernelBackward0>)
+        """
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """Return the number of slopes."""
+        """Return the number of slopes.
+
+        >>> from cygrad import nn
+        >>> nn.PReLU(3).extra_repr()
+        'num_parameters=3'
+        """
         return f"num_parameters={self.num_parameters}"
 
 
@@ -281,7 +314,12 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Return whether the layer works in place."""
+        """Return whether the layer works in place.
+
+        >>> from cygrad import nn
+        >>> nn.ReLU6(inplace=True).extra_repr()
+        'inplace=True'
+        """
         return "inplace=True" if self.inplace else ""
 
 

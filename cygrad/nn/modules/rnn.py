@@ -30,6 +30,11 @@ class RNNBase(Module):
     `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, with a projection `weight_hr_l0`; the same with suffix
     `_reverse` for the reverse direction, and with `l1`, ... for further layers. All are initialized uniformly in
     +-1/sqrt(hidden_size). `mode` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
+
+    >>> from cygrad import nn
+    >>> m = nn.LSTM(3, 4)
+    >>> isinstance(m, nn.RNNBase), [name for name, _ in m.named_parameters()]
+    (True, ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0'])
     """
 
     _function: str
@@ -125,18 +130,41 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def reset_parameters(self) -> None:
-        """Reinitialize all parameters."""
+        """Reinitialize all parameters.
+
+        They are drawn uniformly from [-b, b] with b = 1 / sqrt(hidden_size).
+
+        >>> from cygrad import nn
+        >>> m = nn.GRU(3, 4)
+        >>> m.reset_parameters()
+        >>> bool(m.weight_ih_l0.abs().max() <= 0.5)
+        True
+        """
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """No-op, for scripts that prepare weights for a GPU."""
+        """No-op, for scripts that prepare weights for a GPU.
+
+        >>> from cygrad import nn
+        >>> nn.GRU(3, 4).flatten_parameters()
+        """
 
     # Checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError if an input (padded or packed) has the wrong size, ValueError for a wrong dtype."""
+        """Raise RuntimeError if an input (padded or packed) has the wrong size, ValueError for a wrong dtype.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.GRU(3, 4)
+        >>> m.check_input(cygrad.ones(5, 2, 3), None)
+        >>> m.check_input(cygrad.ones(5, 2, 9), None)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: input.size(-1) must be equal to input_size. Expected 3, got 9
+        """
         weight = getattr(self, self._all_weights[0][0])
         if input.dtype != weight.dtype and not cygrad.is_autocast_enabled("cpu"):
             raise ValueError(
@@ -152,7 +180,13 @@ class RNNBase(Module):
             )
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Return the shape of h0 for an input, padded or packed."""
+        """Return the shape of h0 for an input, padded or packed.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GRU(3, 4, num_layers=2).get_expected_hidden_size(cygrad.ones(5, 2, 3), None)
+        (2, 2, 4)
+        """
         batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
         return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
 
@@ -162,17 +196,42 @@ class RNNBase(Module):
         expected_hidden_size: tuple[int, int, int],
         msg: str = "Expected hidden size {}, got {}",
     ) -> None:
-        """Raise RuntimeError if a state has the wrong shape."""
+        """Raise RuntimeError if a state has the wrong shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GRU(3, 4).check_hidden_size(cygrad.zeros(1, 2, 9), (1, 2, 4))
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Expected hidden size (1, 2, 4), got [1, 2, 9]
+        """
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError if an input or state has the wrong shape."""
+        """Raise RuntimeError if an input or state has the wrong shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.GRU(3, 4)
+        >>> m.check_forward_args(cygrad.ones(5, 2, 3), cygrad.zeros(1, 2, 4), None)
+        >>> m.check_forward_args(cygrad.ones(5, 2, 3), cygrad.zeros(1, 2, 9), None)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Expected hidden size (1, 2, 4), got [1, 2, 9]
+        """
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Reorder the sequences of a state."""
+        """Reorder the sequences of a state.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.GRU(3, 1).permute_hidden(cygrad.tensor([[[1.0], [2.0]]]), cygrad.tensor([1, 0]))
+        tensor([[[2.],
+                 [1.]]])
+        """
         return _reordered(hx, permutation)
 
     # Computation
@@ -232,7 +291,12 @@ class RNNBase(Module):
         return (out, last) if is_batched else (out.squeeze(batch_dim), self._without_batch(last))
 
     def extra_repr(self) -> str:
-        """Return the sizes and the settings that differ from the defaults."""
+        """Return the sizes and the settings that differ from the defaults.
+
+        >>> from cygrad import nn
+        >>> nn.GRU(3, 4, num_layers=2).extra_repr()
+        '3, 4, num_layers=2'
+        """
         text = f"{self.input_size}, {self.hidden_size}"
         defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
         for name, default in {**defaults, "bidirectional": False}.items():
@@ -271,7 +335,17 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros)."""
+        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros).
+
+        `input` has the shape (T, N, input_size), (N, T, input_size) with `batch_first`, (T, input_size), or is packed.
+        Raises RuntimeError for other sizes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> out, h = nn.RNN(3, 4)(cygrad.ones(5, 2, 3))
+        >>> out.shape, h.shape
+        (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+        """
         return self._forward(input, hx)
 
 
@@ -293,7 +367,17 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros)."""
+        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros).
+
+        `input` has the shape (T, N, input_size), (N, T, input_size) with `batch_first`, (T, input_size), or is packed.
+        Raises RuntimeError for other sizes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> out, h = nn.GRU(3, 4)(cygrad.ones(5, 2, 3))
+        >>> out.shape, h.shape
+        (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+        """
         return self._forward(input, hx)
 
 
@@ -321,19 +405,44 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Return the shape of c0 for an input, padded or packed."""
+        """Return the shape of c0 for an input, padded or packed.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.LSTM(3, 4, num_layers=2).get_expected_cell_size(cygrad.ones(5, 2, 3), None)
+        (2, 2, 4)
+        """
         layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, batch, self.hidden_size
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError if an input or a state has the wrong shape."""
+        """Raise RuntimeError if an input or a state has the wrong shape.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.LSTM(3, 4)
+        >>> x, h = cygrad.ones(5, 2, 3), cygrad.zeros(1, 2, 4)
+        >>> m.check_forward_args(x, (h, h), None)
+        >>> m.check_forward_args(x, (h, cygrad.zeros(1, 2, 9)), None)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Expected hidden[1] size (1, 2, 4), got [1, 2, 9]
+        """
         self.check_input(input, batch_sizes)
         text = "Expected hidden[{}] size {{}}, got {{}}"
         self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), text.format(0))
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), text.format(1))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Reorder the sequences of both states."""
+        """Reorder the sequences of both states.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> h = cygrad.tensor([[[1.0], [2.0]]])
+        >>> nn.LSTM(3, 1).permute_hidden((h, h), cygrad.tensor([1, 0]))[0]
+        tensor([[[2.],
+                 [1.]]])
+        """
         return tuple(_reordered(state, permutation) for state in hx)
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -355,5 +464,15 @@ class LSTM(RNNBase):
         return tuple(state.squeeze(1) for state in hx)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return (out, (h_n, c_n)): outputs of the last layer, final states of all; `hx` are the initial ones."""
+        """Return (out, (h_n, c_n)): outputs of the last layer, final states of all; `hx` are the initial ones.
+
+        `input` has the shape (T, N, input_size), (N, T, input_size) with `batch_first`, (T, input_size), or is packed.
+        Raises RuntimeError for other sizes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> out, (h, c) = nn.LSTM(3, 4)(cygrad.ones(5, 2, 3))
+        >>> out.shape, h.shape, c.shape
+        (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]), torch.Size([1, 2, 4]))
+        """
         return self._forward(input, hx)

@@ -110,12 +110,25 @@ class Embedding(_Table):
         self._make_weight(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Look up the rows at the indices `input`."""
+        """Look up the rows at the indices `input`.
+
+        Indices of the shape (...) give (..., embedding_dim). Raises IndexError for an index out of range.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.Embedding(10, 3)(cygrad.tensor([[1, 2], [4, 4]])).shape
+        torch.Size([2, 2, 3])
+        """
         given = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
         return F.embedding(input, self.weight, *given)
 
     def extra_repr(self) -> str:
-        """Return the sizes and the settings that differ from the defaults."""
+        """Return the sizes and the settings that differ from the defaults.
+
+        >>> from cygrad import nn
+        >>> nn.Embedding(10, 3, padding_idx=0).extra_repr()
+        '10, 3, padding_idx=0'
+        """
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         sparse = ", sparse=True" if self.sparse is not False else ""
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}{self._options()}{sparse}"
@@ -192,13 +205,28 @@ class EmbeddingBag(_Table):
         self._make_weight(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return one row per bag: the rows of a 2-D `input`, or else the slices that start at `offsets`."""
+        """Return one row per bag: the rows of a 2-D `input`, or else the slices that start at `offsets`.
+
+        The shape is (number of bags, embedding_dim). Raises ValueError for `offsets` with a 2-D input and for 1-D
+        without.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.EmbeddingBag(10, 3, mode="sum")
+        >>> m(cygrad.tensor([1, 2, 4]), offsets=cygrad.tensor([0, 2])).shape
+        torch.Size([2, 3])
+        """
         given = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)
         last = (per_sample_weights, self.include_last_offset, self.padding_idx)
         return F.embedding_bag(input, self.weight, offsets, *given, *last)
 
     def extra_repr(self) -> str:
-        """Return the sizes and the settings that differ from the defaults."""
+        """Return the sizes and the settings that differ from the defaults.
+
+        >>> from cygrad import nn
+        >>> nn.EmbeddingBag(10, 3, mode="sum").extra_repr()
+        "10, 3, mode='sum'"
+        """
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{self._options()}, mode={self.mode!r}{padding}"
 
@@ -215,7 +243,16 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Create a layer from the matrix `embeddings`, which stays fixed unless `freeze` is false."""
+        """Create a layer from the matrix `embeddings`, which stays fixed unless `freeze` is false.
+
+        Raises AssertionError unless `embeddings` has two dimensions.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.EmbeddingBag.from_pretrained(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), mode="sum")
+        >>> m(cygrad.tensor([[0, 1]]))
+        tensor([[4., 6.]])
+        """
         layer = cls(
             *_rows_and_columns(embeddings),
             max_norm=max_norm,

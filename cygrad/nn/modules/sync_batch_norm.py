@@ -49,7 +49,16 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize a batch, of which each process has a part."""
+        """Normalize a batch, of which each process has a part.
+
+        Without a group of processes, it is batch norm of `input`. Raises ValueError for fewer than 2 dimensions.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> nn.SyncBatchNorm(1)(cygrad.tensor([[1.0], [3.0]]))
+        tensor([[-1.0000],
+                [ 1.0000]], grad_fn=<NativeBatchNormBackward0>)
+        """
         uses_batch = self.training or self.running_mean is None
         if not uses_batch or not cygrad.distributed.is_initialized():
             return super().forward(input)

@@ -150,7 +150,17 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Encode `src`."""
+        """Encode `src`.
+
+        The result has the shape of `src`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> layer = nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> causal = nn.Transformer.generate_square_subsequent_mask(4)
+        >>> layer(cygrad.ones(1, 4, 8), src_mask=causal).shape
+        torch.Size([1, 4, 8])
+        """
         other = None if src_mask is None else src_mask.dtype
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
         mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype)
@@ -199,7 +209,16 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt`, attending to itself and to `memory`."""
+        """Decode `tgt`, attending to itself and to `memory`.
+
+        The result has the shape of `tgt`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> layer = nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> layer(cygrad.ones(1, 3, 8), cygrad.ones(1, 4, 8)).shape
+        torch.Size([1, 3, 8])
+        """
         x = self._add(tgt, self.norm1, lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
         masks = memory_mask, memory_key_padding_mask, memory_is_causal
         x = self._add(x, self.norm2, lambda x: self._mha_block(x, memory, *masks))
@@ -255,7 +274,16 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Encode `src`."""
+        """Encode `src`.
+
+        The result has the shape of `src`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> layer = nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> nn.TransformerEncoder(layer, num_layers=2)(cygrad.ones(1, 4, 8)).shape
+        torch.Size([1, 4, 8])
+        """
         other = None if mask is None else mask.dtype
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype)
@@ -328,7 +356,16 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt`, attending to itself and to `memory`."""
+        """Decode `tgt`, attending to itself and to `memory`.
+
+        The result has the shape of `tgt`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> layer = nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> nn.TransformerDecoder(layer, num_layers=2)(cygrad.ones(1, 3, 8), cygrad.ones(1, 4, 8)).shape
+        torch.Size([1, 3, 8])
+        """
         hint = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers))
         for layer in self.layers:
             tgt = layer(
@@ -408,7 +445,17 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt`, given `src`."""
+        """Decode `tgt`, given `src`.
+
+        The shapes are (S, N, d_model) and (T, N, d_model), with N first if `batch_first`; the result has that of `tgt`.
+        Raises RuntimeError for different numbers of samples or sizes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+        >>> m(cygrad.ones(1, 4, 8), cygrad.ones(1, 3, 8)).shape
+        torch.Size([1, 3, 8])
+        """
         if src.dim() == 3:
             batch_dim = 0 if self.batch_first else 1
             if src.size(batch_dim) != tgt.size(batch_dim):

@@ -40,7 +40,12 @@ class Upsample(UnaryFunctionModule):
         self.recompute_scale_factor = recompute_scale_factor
 
     def extra_repr(self) -> str:
-        """Return the size or the factor, and the mode."""
+        """Return the size or the factor, and the mode.
+
+        >>> from cygrad import nn
+        >>> nn.Upsample(scale_factor=2).extra_repr()
+        "scale_factor=2.0, mode='nearest'"
+        """
         how = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
         return f"{how}, mode={self.mode!r}"
 

@@ -33,7 +33,14 @@ class DataParallel(Module, Generic[T]):
         self.dim, self.device_ids, self.output_device = dim, list(device_ids or []), output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the wrapped module."""
+        """Call the wrapped module.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.DataParallel(nn.Linear(2, 3))
+        >>> m(cygrad.ones(4, 2)).shape
+        torch.Size([4, 3])
+        """
         return self.module(*inputs, **kwargs)
 
 
@@ -45,6 +52,12 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call `module(*inputs, **module_kwargs)`, as PyTorch's function does on a single device."""
+    """Call `module(*inputs, **module_kwargs)`, as PyTorch's function does on a single device.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.parallel.data_parallel(nn.Linear(2, 3), cygrad.ones(4, 2)).shape
+    torch.Size([4, 3])
+    """
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))

@@ -157,7 +157,16 @@ class DistributedDataParallel(Module):
     # --- Calls -----------------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the wrapped module."""
+        """Call the wrapped module.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.distributed._fake import simulate
+        >>> def program():
+        ...     return nn.parallel.DistributedDataParallel(nn.Linear(2, 3))(cygrad.ones(4, 2)).shape
+        >>> simulate(program, 2)
+        [torch.Size([4, 3]), torch.Size([4, 3])]
+        """
         trains = cygrad.is_grad_enabled()
         root = 0
         if trains and self._join_config is not None and self._join_config.enable:
@@ -177,7 +186,17 @@ class DistributedDataParallel(Module):
         return [owner._buffers[name] for owner, name in self._buffer_slots if owner._buffers.get(name) is not None]
 
     def will_sync_module_buffers(self) -> bool:
-        """Whether buffers are broadcast before the next forward call."""
+        """Whether buffers are broadcast before the next forward call.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.distributed._fake import simulate
+        >>> def program():
+        ...     m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+        ...     return nn.parallel.DistributedDataParallel(m).will_sync_module_buffers()
+        >>> simulate(program, 2)
+        [True, True]
+        """
         return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffer_slots)
 
     def _sync_buffers(self, root: int) -> None:
@@ -189,6 +208,20 @@ class DistributedDataParallel(Module):
         """Within this context, gradients of this process accumulate, and are averaged with those of the next pass.
 
         What counts is where `backward` is called.
+
+        >>> from cygrad import nn
+        >>> import cygrad.distributed
+        >>> from cygrad.distributed._fake import simulate
+        >>> def program():
+        ...     m = nn.parallel.DistributedDataParallel(nn.Linear(1, 1, bias=False))
+        ...     x = cygrad.full((1, 1), 1.0 + cygrad.distributed.get_rank())
+        ...     with m.no_sync():
+        ...         m(x).sum().backward()
+        ...     own = m.module.weight.grad.item()
+        ...     m(x).sum().backward()
+        ...     return own, m.module.weight.grad.item()
+        >>> simulate(program, 2)
+        [(1.0, 3.0), (2.0, 3.0)]
         """
         before = self.require_backward_grad_sync, self.require_forward_param_sync
         self.require_backward_grad_sync = self.require_forward_param_sync = False
@@ -207,6 +240,18 @@ class DistributedDataParallel(Module):
         Those that have left their loop send zeros until all have, and take over the final module of one that has had
         the most batches. Gradients are divided by the number of all processes, or of those that still have batches.
         With `throw_on_early_termination` all raise RuntimeError as soon as one is out of batches.
+
+        >>> from cygrad import nn
+        >>> import cygrad.distributed
+        >>> from cygrad.distributed._fake import simulate
+        >>> def program():
+        ...     m = nn.parallel.DistributedDataParallel(nn.Linear(1, 1, bias=False))
+        ...     with m.join():
+        ...         for _ in range(1 + cygrad.distributed.get_rank()):
+        ...             m(cygrad.ones(1, 1)).sum().backward()
+        ...     return m.module.weight.grad
+        >>> simulate(program, 2)
+        [tensor([[1.]]), tensor([[1.]])]
         """
         from cygrad.distributed.algorithms.join import Join  # imports this module
 
@@ -218,7 +263,16 @@ class DistributedDataParallel(Module):
         )
 
     def join_hook(self, **kwargs: Any) -> Any:
-        """Return what this process does once it is out of batches."""
+        """Return what this process does once it is out of batches.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.distributed._fake import simulate
+        >>> def program():
+        ...     return type(nn.parallel.DistributedDataParallel(nn.Linear(1, 1)).join_hook()).__name__
+        >>> simulate(program, 2)
+        ['DataParallelJoinHook', 'DataParallelJoinHook']
+        """
         from cygrad.distributed._data_parallel.joining import DataParallelJoinHook  # imports this module
 
         return DataParallelJoinHook(self, **kwargs)
@@ -240,6 +294,18 @@ class DistributedDataParallel(Module):
 
         The bucket is a `distributed.GradBucket`. Hooks are called in the order of the buckets, during backward. Raises
         RuntimeError the second time.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.distributed._fake import simulate
+        >>> from cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        >>> def program():
+        ...     m = nn.parallel.DistributedDataParallel(nn.Linear(1, 1, bias=False))
+        ...     m.register_comm_hook(None, allreduce_hook)
+        ...     m(cygrad.ones(1, 1)).sum().backward()
+        ...     return m.module.weight.grad
+        >>> simulate(program, 2)
+        [tensor([[1.]]), tensor([[1.]])]
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")

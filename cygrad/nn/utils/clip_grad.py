@@ -126,7 +126,20 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Deprecated alias of `clip_grad_norm_`."""
+    """Deprecated alias of `clip_grad_norm_`.
+
+    Warns with FutureWarning.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> w = cygrad.ones(4, requires_grad=True)
+    >>> w.sum().backward()
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     norm = nn.utils.clip_grad_norm(w, 1.0)
+    >>> norm, w.grad
+    (tensor(2.), tensor([0.5000, 0.5000, 0.5000, 0.5000]))
+    """
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )

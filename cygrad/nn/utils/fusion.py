@@ -44,6 +44,15 @@ def fuse_conv_bn_weights(
 
     With s = bn_w / sqrt(bn_rv + bn_eps): conv_w * s along the output channels, and
     (conv_b - bn_rm) * s + bn_b.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> conv, bn = nn.Conv1d(1, 2, 3), nn.BatchNorm1d(2).eval()
+    >>> args = conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    >>> weight, bias = nn.utils.fuse_conv_bn_weights(*args)
+    >>> x = cygrad.ones(1, 1, 4)
+    >>> cygrad.nn.functional.conv1d(x, weight, bias).allclose(bn(conv(x)))
+    True
     """
     channels = 1 if transpose else 0
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, channels)
@@ -79,7 +88,17 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a linear layer fused with a batch norm; see `fuse_conv_bn_weights`."""
+    """Return weight and bias of a linear layer fused with a batch norm; see `fuse_conv_bn_weights`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> linear, bn = nn.Linear(3, 2), nn.BatchNorm1d(2).eval()
+    >>> args = linear.weight, linear.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    >>> weight, bias = nn.utils.fuse_linear_bn_weights(*args)
+    >>> x = cygrad.ones(1, 3)
+    >>> cygrad.nn.functional.linear(x, weight, bias).allclose(bn(linear(x)))
+    True
+    """
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 

@@ -22,7 +22,14 @@ def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Convert the weight of each 3-D convolution in `module` to this memory format."""
+    """Convert the weight of each 3-D convolution in `module` to this memory format.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(2, 3, 2), cygrad.channels_last_3d)
+    >>> m.weight.is_contiguous(memory_format=cygrad.channels_last_3d)
+    True
+    """
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

@@ -65,6 +65,17 @@ class ParametrizationList(ModuleList):
 
     These are `original`, or `original0`, `original1`, ... if the first parametrization's `right_inverse`
     returns several. Created by `register_parametrization`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+    >>> m.parametrizations.weight
+    ParametrizationList(
+      (0): Tanh()
+    )
+    >>> m.parametrizations.weight.original.shape
+    torch.Size([2, 2])
     """
 
     original: Tensor
@@ -126,7 +137,15 @@ class ParametrizationList(ModuleList):
                 )
 
     def originals(self) -> list[Tensor]:
-        """Return the tensors that the first parametrization takes."""
+        """Return the tensors that the first parametrization takes.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.nn.utils import parametrize
+        >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+        >>> len(m.parametrizations.weight.originals())
+        1
+        """
         return [getattr(self, name) for name in self._names()]
 
     def _names(self) -> list[str]:
@@ -137,6 +156,20 @@ class ParametrizationList(ModuleList):
         """Update the originals so that the parametrized tensor becomes `value`, as assigning to it does.
 
         Calls `right_inverse` of the parametrizations, last to first. Raises `RuntimeError` if one has none.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.nn.utils import parametrize
+        >>> class Double(nn.Module):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        ...     def right_inverse(self, x):
+        ...         return x / 2
+        >>> m = parametrize.register_parametrization(nn.Linear(1, 1), "weight", Double())
+        >>> m.parametrizations.weight.right_inverse(cygrad.tensor([[6.0]]))
+        >>> m.parametrizations.weight.original, m.weight
+        (Parameter containing:
+        tensor([[3.]], requires_grad=True), tensor([[6.]], grad_fn=<MulBackward0>))
         """
         for module in reversed(list(self)):
             if not hasattr(module, "right_inverse"):
@@ -178,7 +211,15 @@ class ParametrizationList(ModuleList):
         return values
 
     def forward(self) -> Tensor:
-        """Return the parametrized tensor."""
+        """Return the parametrized tensor.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> from cygrad.nn.utils import parametrize
+        >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+        >>> cygrad.equal(m.parametrizations.weight(), m.weight)
+        True
+        """
         first, *others = self
         value = first(*self.originals())
         for module in others:
@@ -232,7 +273,16 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether any tensor of the module, or the one of this name, is parametrized."""
+    """Whether any tensor of the module, or the one of this name, is parametrized.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> m = nn.Linear(2, 2)
+    >>> m = parametrize.register_parametrization(m, "weight", nn.Tanh())
+    >>> parametrize.is_parametrized(m), parametrize.is_parametrized(m, "bias")
+    (True, False)
+    """
     parametrizations = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -244,6 +294,14 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
     With `leave_parametrized=False` it gets the original's value. Raises `ValueError` if the tensor is not
     parametrized, or if it has several originals and `leave_parametrized` is false.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+    >>> m = parametrize.remove_parametrizations(m, "weight")
+    >>> parametrize.is_parametrized(m), type(m.weight).__name__
+    (False, 'Parameter')
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -270,7 +328,15 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class of the module before it was parametrized."""
+    """Return the class of the module before it was parametrized.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+    >>> type(m).__name__, parametrize.type_before_parametrizations(m).__name__
+    ('ParametrizedLinear', 'Linear')
+    """
     return getattr(type(module), "_unparametrized", type(module))
 
 
@@ -280,6 +346,14 @@ def transfer_parametrizations_and_params(
     """Share the parametrizations of `from_module` (of one tensor, if named) and their originals with `to_module`.
 
     Tensors that do not exist in `to_module` are created.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.utils import parametrize
+    >>> m = parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.Tanh())
+    >>> other = parametrize.transfer_parametrizations_and_params(m, nn.Linear(2, 2))
+    >>> parametrize.is_parametrized(other, "weight")
+    True
     """
     if not is_parametrized(from_module):
         return to_module

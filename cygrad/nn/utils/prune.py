@@ -48,6 +48,20 @@ class BasePruningMethod(ABC):
 
     `PRUNING_TYPE` determines what a further mask may prune of a tensor that is already pruned:
     `"unstructured"` the remaining elements, `"structured"` the remaining slices, `"global"` everything.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> class FirstRow(nn.utils.prune.BasePruningMethod):
+    ...     PRUNING_TYPE = "unstructured"
+    ...     def compute_mask(self, t, default_mask):
+    ...         mask = default_mask.clone()
+    ...         mask[0] = 0
+    ...         return mask
+    >>> m = nn.Linear(2, 2)
+    >>> hook = FirstRow.apply(m, "weight")
+    >>> m.weight_mask
+    tensor([[0., 0.],
+            [1., 1.]])
     """
 
     PRUNING_TYPE: str
@@ -63,16 +77,40 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask for a tensor of importance scores, given the existing mask."""
+        """Return the mask for a tensor of importance scores, given the existing mask.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.L1Unstructured(1).compute_mask(cygrad.tensor([3.0, -1.0]), cygrad.ones(2))
+        tensor([1., 0.])
+        """
 
     def apply_mask(self, module: Any) -> Tensor:
-        """Return the parameter times its mask."""
+        """Return the parameter times its mask.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 2)
+        >>> hook = nn.utils.prune.L1Unstructured.apply(m, "weight", 0.5)
+        >>> int((hook.apply_mask(m) == 0).sum())
+        2
+        """
         original = getattr(module, self._tensor_name + "_orig")
         return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
-        """Prune the tensor of this name, further if it is already pruned; return the hook."""
+        """Prune the tensor of this name, further if it is already pruned; return the hook.
+
+        Adds the parameter `weight_orig` and the buffer `weight_mask` for a tensor named `weight`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 2)
+        >>> hook = nn.utils.prune.L1Unstructured.apply(m, "weight", 0.5)
+        >>> [name for name, _ in m.named_parameters()]
+        ['bias', 'weight_orig']
+        """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
         tensor = getattr(module, name)
@@ -99,7 +137,13 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """Return the tensor with its least important elements zeroed."""
+        """Return the tensor with its least important elements zeroed.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.L1Unstructured(1).prune(cygrad.tensor([3.0, -1.0]))
+        tensor([3., -0.])
+        """
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError("importance_scores should have the same shape as tensor t")
@@ -107,7 +151,16 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask)
 
     def remove(self, module: Any) -> None:
-        """Make the zeros permanent and turn the tensor back into a parameter."""
+        """Make the zeros permanent and turn the tensor back into a parameter.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 2)
+        >>> hook = nn.utils.prune.L1Unstructured.apply(m, "weight", 0.5)
+        >>> hook.remove(m)
+        >>> int((m.weight == 0).sum()), [name for name, _ in m.named_parameters()]
+        (2, ['bias', 'weight'])
+        """
         name = self._tensor_name
         parameter = module._parameters.pop(name + "_orig")
         with cygrad.no_grad():
@@ -117,7 +170,16 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Successive prunings of one tensor; the last one selects from the remaining elements."""
+    """Successive prunings of one tensor; the last one selects from the remaining elements.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.Linear(2, 2)
+    >>> for _ in range(2):
+    ...     m = nn.utils.prune.l1_unstructured(m, "weight", amount=1)
+    >>> int((m.weight == 0).sum())
+    2
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -129,7 +191,16 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Add a method. Raises `TypeError` for anything else, `ValueError` if it prunes another tensor."""
+        """Add a method. Raises `TypeError` for anything else, `ValueError` if it prunes another tensor.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> methods = nn.utils.prune.PruningContainer()
+        >>> methods.add_pruning_method("half")
+        Traceback (most recent call last):
+            ...
+        TypeError: <class 'str'> is not a BasePruningMethod subclass
+        """
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is None:
@@ -151,7 +222,16 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask`, combined with the last method's mask on the part that remains."""
+        """Return `default_mask`, combined with the last method's mask on the part that remains.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 1)
+        >>> m = nn.utils.prune.custom_from_mask(m, "weight", cygrad.tensor([[0, 1]]))
+        >>> m = nn.utils.prune.l1_unstructured(m, "weight", amount=1)
+        >>> m.weight_mask
+        tensor([[0., 0.]])
+        """
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype).clone()
         chosen: Any
@@ -178,17 +258,37 @@ def _container_with(hook: BasePruningMethod, method: BasePruningMethod) -> Pruni
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing: the parameter just gets a mask of ones."""
+    """Prunes nothing: the parameter just gets a mask of ones.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> nn.utils.prune.Identity().prune(cygrad.tensor([3.0, -1.0]))
+    tensor([ 3., -1.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask`."""
+        """Return `default_mask`.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.Identity().compute_mask(cygrad.tensor([3.0, -1.0]), cygrad.ones(2))
+        tensor([1., 1.])
+        """
         return default_mask
 
     @classmethod
     def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
-        """Add a mask of ones; see `BasePruningMethod.apply`."""
+        """Add a mask of ones; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 1)
+        >>> hook = nn.utils.prune.Identity.apply(m, "weight")
+        >>> m.weight_mask
+        tensor([[1., 1.]])
+        """
         return super().apply(module, name)
 
 
@@ -210,28 +310,60 @@ class _ByAmount(BasePruningMethod):
 
 
 class RandomUnstructured(_ByAmount):
-    """Prunes elements at random."""
+    """Prunes elements at random.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> int((nn.utils.prune.RandomUnstructured(0.5).prune(cygrad.ones(2, 3)) == 0).sum())
+    3
+    """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` without the chosen elements."""
+        """Return `default_mask` without the chosen elements.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.RandomUnstructured(1).compute_mask(cygrad.ones(3), cygrad.ones(3)).sum()
+        tensor(2.)
+        """
         drawn = cygrad.rand(t.numel(), dtype=t.dtype, device=t.device)
         return _without(default_mask, drawn.topk(self._count(t.numel())).indices)
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
-        """Prune `amount` of the tensor; see `BasePruningMethod.apply`."""
+        """Prune `amount` of the tensor; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(3, 2)
+        >>> hook = nn.utils.prune.RandomUnstructured.apply(m, "weight", 2)
+        >>> m.weight_mask.sum()
+        tensor(4.)
+        """
         return super().apply(module, name, amount=amount)
 
 
 class L1Unstructured(_ByAmount):
-    """Prunes the elements with the smallest absolute values."""
+    """Prunes the elements with the smallest absolute values.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> nn.utils.prune.L1Unstructured(0.5).prune(cygrad.tensor([3.0, -1.0, 2.0, 0.5]))
+    tensor([3., -0., 2., 0.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` without the chosen elements."""
+        """Return `default_mask` without the chosen elements.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.L1Unstructured(1).compute_mask(cygrad.tensor([3.0, -1.0]), cygrad.ones(2))
+        tensor([1., 0.])
+        """
         smallest = t.detach().abs().reshape(-1).topk(self._count(t.numel()), largest=False).indices
         return _without(default_mask, smallest)
 
@@ -239,7 +371,15 @@ class L1Unstructured(_ByAmount):
     def apply(  # type: ignore[override]
         cls, module: Any, name: str, amount: Any, importance_scores: Tensor | None = None
     ) -> Any:
-        """Prune `amount` of the tensor; see `BasePruningMethod.apply`."""
+        """Prune `amount` of the tensor; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 2)
+        >>> hook = nn.utils.prune.L1Unstructured.apply(m, "weight", 0.5)
+        >>> m.weight_mask.sum()
+        tensor(2.)
+        """
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
@@ -270,19 +410,40 @@ class _Structured(_ByAmount):
 
 
 class RandomStructured(_Structured):
-    """Prunes slices along `dim` at random."""
+    """Prunes slices along `dim` at random.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> int((nn.utils.prune.RandomStructured(1, dim=0).prune(cygrad.ones(2, 3)) == 0).sum())
+    3
+    """
 
     def _scores(self, t: Tensor) -> Tensor:
         return cygrad.rand(t.shape[self.dim], device=t.device)
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
-        """Prune `amount` of the slices; see `BasePruningMethod.apply`."""
+        """Prune `amount` of the slices; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(3, 2)
+        >>> hook = nn.utils.prune.RandomStructured.apply(m, "weight", 1, dim=0)
+        >>> m.weight_mask.sum()
+        tensor(3.)
+        """
         return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Structured):
-    """Prunes the slices along `dim` with the smallest norm of order `n`."""
+    """Prunes the slices along `dim` with the smallest norm of order `n`.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> nn.utils.prune.LnStructured(1, n=1, dim=0).prune(cygrad.tensor([[3.0, -1.0], [0.5, 2.0]]))
+    tensor([[ 3., -1.],
+            [ 0.,  0.]])
+    """
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -295,12 +456,26 @@ class LnStructured(_Structured):
     def apply(  # type: ignore[override]
         cls, module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
     ) -> Any:
-        """Prune `amount` of the slices; see `BasePruningMethod.apply`."""
+        """Prune `amount` of the slices; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(3, 2)
+        >>> hook = nn.utils.prune.LnStructured.apply(m, "weight", 1, n=2, dim=0)
+        >>> m.weight_mask.sum()
+        tensor(3.)
+        """
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a given mask."""
+    """Prunes by a given mask.
+
+    >>> from cygrad import nn
+    >>> import cygrad
+    >>> nn.utils.prune.CustomFromMask(cygrad.tensor([0, 1])).prune(cygrad.tensor([3.0, -1.0]))
+    tensor([ 0., -1.])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -308,7 +483,13 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` times the mask."""
+        """Return `default_mask` times the mask.
+
+        >>> from cygrad import nn
+        >>> import cygrad
+        >>> nn.utils.prune.CustomFromMask(cygrad.tensor([0, 1])).compute_mask(cygrad.ones(2), cygrad.ones(2))
+        tensor([0., 1.])
+        """
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
@@ -317,7 +498,15 @@ class CustomFromMask(BasePruningMethod):
 
     @classmethod
     def apply(cls, module: Any, name: str, mask: Tensor) -> Any:  # type: ignore[override]
-        """Prune by the mask; see `BasePruningMethod.apply`."""
+        """Prune by the mask; see `BasePruningMethod.apply`.
+
+        >>> import cygrad
+        >>> from cygrad import nn
+        >>> m = nn.Linear(2, 1)
+        >>> hook = nn.utils.prune.CustomFromMask.apply(m, "weight", cygrad.tensor([[0, 1]]))
+        >>> m.weight == 0
+        tensor([[ True, False]])
+        """
         return super().apply(module, name, mask=mask)
 
 
@@ -338,25 +527,56 @@ def _check_amount(amount: Any) -> None:
 
 
 def identity(module: Any, name: str) -> Any:
-    """Add a mask of ones; return `module`."""
+    """Add a mask of ones; return `module`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> nn.utils.prune.identity(nn.Linear(2, 1), "weight").weight_mask
+    tensor([[1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prune `amount` (a fraction in [0, 1], or a count) of the elements at random; return `module`."""
+    """Prune `amount` (a fraction in [0, 1], or a count) of the elements at random; return `module`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.random_unstructured(nn.Linear(3, 2), "weight", amount=0.5)
+    >>> m.weight_mask.sum()
+    tensor(3.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
-    """Prune `amount` of the elements, those with the smallest absolute value or score; return `module`."""
+    """Prune `amount` of the elements, those with the smallest absolute value or score; return `module`.
+
+    `amount` is a fraction in [0, 1], or a count; ValueError for numbers outside of these, TypeError for others.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=1)
+    >>> int((m.weight == 0).sum())
+    1
+    """
     L1Unstructured.apply(module, name, amount, importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prune `amount` of the slices along `dim` at random; return `module`."""
+    """Prune `amount` of the slices along `dim` at random; return `module`.
+
+    `amount` is a fraction in [0, 1], or a count; ValueError for numbers outside of these, TypeError for others.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.random_structured(nn.Linear(3, 2), "weight", amount=1, dim=0)
+    >>> m.weight_mask.sum()
+    tensor(3.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -364,13 +584,29 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Prune `amount` of the slices along `dim`, those with the smallest norm of order `n`; return `module`."""
+    """Prune `amount` of the slices along `dim`, those with the smallest norm of order `n`; return `module`.
+
+    `amount` is a fraction in [0, 1], or a count; ValueError for numbers outside of these, TypeError for others.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.ln_structured(nn.Linear(3, 2), "weight", amount=1, n=2, dim=0)
+    >>> m.weight_mask.sum(1).sort().values
+    tensor([0., 3.])
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores)
     return module
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prune by a mask of the tensor's shape, zero where elements are pruned; return `module`."""
+    """Prune by a mask of the tensor's shape, zero where elements are pruned; return `module`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", cygrad.tensor([[0, 1]]))
+    >>> m.weight == 0
+    tensor([[ True, False]])
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -385,10 +621,10 @@ def global_unstructured(
 
     `pruning_method` must be unstructured; `kwargs` are its options. `importance_scores` maps pairs to scores.
 
+    >>> from cygrad import nn
     >>> import cygrad
-    >>> from cygrad.nn.utils import prune
     >>> a, b = cygrad.nn.Linear(4, 3), cygrad.nn.Linear(3, 2)
-    >>> prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=0.5)
+    >>> nn.utils.prune.global_unstructured([(a, "weight"), (b, "weight")], nn.utils.prune.L1Unstructured, amount=0.5)
     >>> int((a.weight == 0).sum() + (b.weight == 0).sum())
     9
     """
@@ -416,7 +652,15 @@ def global_unstructured(
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make the pruning of a tensor permanent; return `module`. Raises `ValueError` if it is not pruned."""
+    """Make the pruning of a tensor permanent; return `module`. Raises `ValueError` if it is not pruned.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> m = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", amount=1)
+    >>> m = nn.utils.prune.remove(m, "weight")
+    >>> [name for name, _ in m.named_parameters()], nn.utils.prune.is_pruned(m)
+    (['bias', 'weight'], False)
+    """
     found = hook_on(module, BasePruningMethod, name)
     if found is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")

@@ -97,7 +97,14 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `spectral_norm`: the divided weight is a parameter again. Raises `ValueError` if it is not normalized."""
+    """Undo `spectral_norm`: the divided weight is a parameter again. Raises `ValueError` if it is not normalized.
+
+    >>> from cygrad import nn
+    >>> m = nn.utils.spectral_norm(nn.Linear(3, 2))
+    >>> m = nn.utils.remove_spectral_norm(m)
+    >>> [name for name, _ in m.named_parameters()]
+    ['bias', 'weight']
+    """
     hook = take_hook(module, SpectralNorm, name, "spectral_norm")
     with cygrad.no_grad():
         weight = hook.compute_weight(module, do_power_iteration=False)

@@ -22,7 +22,17 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Deprecated alias of `cygrad.func.functional_call`."""
+    """Deprecated alias of `cygrad.func.functional_call`.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> from cygrad.nn.utils.stateless import functional_call
+    >>> parameters = {"weight": cygrad.tensor([[2.0]]), "bias": cygrad.tensor([1.0])}
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     print(functional_call(nn.Linear(1, 1), parameters, cygrad.tensor([3.0])))
+    tensor([7.])
+    """
     warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",

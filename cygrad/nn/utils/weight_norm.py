@@ -33,6 +33,13 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
     """The legacy form of `nn.utils.parametrizations.weight_norm`, with the parameters `weight_g` and `weight_v`.
 
     Raises `RuntimeError` if the weight is already normalized.
+
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     m = nn.utils.weight_norm(nn.Linear(3, 2))
+    >>> [name for name, _ in m.named_parameters()]
+    ['bias', 'weight_g', 'weight_v']
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -51,7 +58,16 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `weight_norm`: the weight is a parameter again. Raises `ValueError` if it is not normalized."""
+    """Undo `weight_norm`: the weight is a parameter again. Raises `ValueError` if it is not normalized.
+
+    >>> from cygrad import nn
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     m = nn.utils.weight_norm(nn.Linear(3, 2))
+    >>> m = nn.utils.remove_weight_norm(m)
+    >>> [name for name, _ in m.named_parameters()]
+    ['bias', 'weight']
+    """
     hook = take_hook(module, WeightNorm, name, "weight_norm")
     weight = hook.compute_weight(module)
     delattr(module, name)

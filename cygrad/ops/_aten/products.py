@@ -47,7 +47,13 @@ def bmm(self, mat2, out_dtype=None):
 
 @aten
 def norm_except_dim(v, pow=2, dim=0):
-    """Return the norms over all dimensions but one; over all if `dim` is -1."""
+    """Return the norms over all dimensions but one; over all if `dim` is -1.
+
+    >>> import cygrad
+    >>> cygrad.norm_except_dim(cygrad.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[ 5.],
+            [10.]])
+    """
     axes = [i for i in range(v.ndim) if i != dim] if dim != -1 else list(range(v.ndim))
     return v.norm(pow) if dim == -1 else v.norm(pow, axes, keepdim=True)
 

@@ -25,7 +25,13 @@ def normal_functional(self, mean=0.0, std=1.0, *, generator=None):
 
 @aten
 def native_dropout(input, p, train):
-    """Return dropout of the elements, and the mask of those that are kept."""
+    """Return dropout of the elements, and the mask of those that are kept.
+
+    >>> import cygrad
+    >>> out, mask = cygrad.native_dropout(cygrad.ones(3), 0.0, True)
+    >>> out, mask
+    (tensor([1., 1., 1.]), tensor([True, True, True]))
+    """
     if train is False or p == 0:
         return input.clone(), cygrad.ones_like(input, dtype=cygrad.bool)
     if p == 1:

@@ -80,7 +80,17 @@ class LRScheduler:
             self.step()
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance to the next epoch, after the optimizer's step (or to the given epoch: deprecated)."""
+        """Advance to the next epoch, after the optimizer's step (or to the given epoch: deprecated).
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> scheduler = lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+        """
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_is_watched"):
                 warn(_OVERRIDDEN)
@@ -104,11 +114,32 @@ class LRScheduler:
         self._last_lr = values_of(self.optimizer, "lr")
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`, one per group; use `get_last_lr` to read the current ones."""
+        """Return the rates for `last_epoch`, one per group; use `get_last_lr` to read the current ones.
+
+        A schedule defines this method.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> class Halving(lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [lr * 0.5**self.last_epoch for lr in self.base_lrs]
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> scheduler = Halving(optimizer)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+        """
         raise NotImplementedError
 
     def get_last_lr(self) -> list[Any]:
-        """Return the rates set by the last step, one per group."""
+        """Return the rates set by the last step, one per group.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> lr_scheduler.StepLR(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), step_size=2).get_last_lr()
+        [1.0]
+        """
         return self._last_lr
 
     def _group_rates(self) -> list[Any]:
@@ -118,11 +149,26 @@ class LRScheduler:
         return values_of(self.optimizer, "lr")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the full state of the schedule, except the optimizer."""
+        """Return the full state of the schedule, except the optimizer.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> scheduler = lr_scheduler.StepLR(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), step_size=2)
+        >>> scheduler.state_dict()["step_size"]
+        2
+        """
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state returned by `state_dict`."""
+        """Restore a state returned by `state_dict`.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> scheduler = lr_scheduler.StepLR(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), step_size=2)
+        >>> scheduler.load_state_dict({**scheduler.state_dict(), "last_epoch": 7})
+        >>> scheduler.last_epoch
+        7
+        """
         self.__dict__.update(state_dict)
 
 

@@ -90,7 +90,18 @@ class SequentialLR(_Combined):
         self._last_lr = current.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Advance the active schedule to the next epoch."""
+        """Advance the active schedule to the next epoch.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.1), lr_scheduler.ExponentialLR(optimizer, 0.5)]
+        >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, milestones=[1])
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [1.0]
+        """
         self.last_epoch += 1
         current = self._schedulers[bisect.bisect_right(self._milestones, self.last_epoch)]
         if self.last_epoch in self._milestones:  # the first epoch of the active schedule
@@ -138,7 +149,18 @@ class ChainedScheduler(_Combined):
         self._last_lr = values_of(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Advance every schedule to the next epoch."""
+        """Advance every schedule to the next epoch.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> parts = [lr_scheduler.ExponentialLR(optimizer, 0.5), lr_scheduler.ConstantLR(optimizer, 0.1)]
+        >>> scheduler = lr_scheduler.ChainedScheduler(parts)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.05]
+        """
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = values_of(self.optimizer, "lr")

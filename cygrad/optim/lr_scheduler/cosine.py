@@ -38,7 +38,14 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`, computed from the previous ones."""
+        """Return the rates for `last_epoch`, computed from the previous ones.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> scheduler = lr_scheduler.CosineAnnealingLR(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), T_max=10)
+        >>> scheduler.get_last_lr()
+        [1.0]
+        """
         rates = self._group_rates()
         n, period, low = self.last_epoch, self.T_max, self.eta_min
         if self._is_initial:
@@ -89,12 +96,28 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `T_cur` epochs after the last restart."""
+        """Return the rates for `T_cur` epochs after the last restart.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), T_0=10)
+        >>> scheduler.step(5)
+        >>> scheduler.get_last_lr()
+        [0.5]
+        """
         self._group_rates()  # called for its warning
         return [_half_cosine(base, self.eta_min, self.T_cur, self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Advance to the next epoch, or to the given one, which may be fractional."""
+        """Advance to the next epoch, or to the given one, which may be fractional.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(cygrad.optim.SGD([cygrad.ones(1)], lr=1.0), T_0=10)
+        >>> scheduler.step(10)
+        >>> scheduler.get_last_lr()
+        [1.0]
+        """
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1

@@ -107,7 +107,15 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """Return the amplitude of cycle x, or in step x."""
+        """Return the amplitude of cycle x, or in step x.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0, momentum=0.9)
+        >>> scheduler = lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, mode="triangular2")
+        >>> [scheduler.scale_fn(cycle) for cycle in (1, 2, 3)]
+        [1.0, 0.5, 0.25]
+        """
         return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
 
     def _init_scale_fn(self) -> None:
@@ -133,7 +141,15 @@ class CyclicLR(_WithMomentum):
         return gamma**x
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
+        """Return the rates for `last_epoch`, which counts steps; also sets the momentum.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0, momentum=0.9)
+        >>> scheduler = lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=4)
+        >>> scheduler.get_last_lr()
+        [0.1]
+        """
         self._group_rates()  # called for its warning
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         done, top = 1.0 + self.last_epoch / self.total_size - cycle, self.step_ratio  # rounded as PyTorch's
@@ -146,13 +162,30 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the full state, with only the attributes of `scale_fn` if it is a callable object."""
+        """Return the full state, with only the attributes of `scale_fn` if it is a callable object.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0, momentum=0.9)
+        >>> scheduler = lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5)
+        >>> scheduler.state_dict()["last_epoch"]
+        0
+        """
         state = {**super().state_dict(), "_scale_fn_custom": saved_function(self._scale_fn_custom)}
         state.pop("_scale_fn_ref", None)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state returned by `state_dict`, keeping this schedule's own function."""
+        """Restore a state returned by `state_dict`, keeping this schedule's own function.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0, momentum=0.9)
+        >>> scheduler = lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5)
+        >>> scheduler.load_state_dict({**scheduler.state_dict(), "last_epoch": 7})
+        >>> scheduler.last_epoch
+        7
+        """
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             vars(self._scale_fn_custom).update(state_dict["_scale_fn_custom"])
@@ -236,7 +269,15 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
+        """Return the rates for `last_epoch`, which counts steps; also sets the momentum.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0, momentum=0.9)
+        >>> scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+        >>> [round(lr, 4) for lr in scheduler.get_last_lr()]
+        [0.04]
+        """
         self._group_rates()  # called for its warning
         step = self.last_epoch
         if step > self.total_steps:

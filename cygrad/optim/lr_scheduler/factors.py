@@ -68,7 +68,14 @@ class LambdaLR(_ByFunctions):
     """
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`."""
+        """Return the rates for `last_epoch`.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch).get_last_lr()
+        [1.0]
+        """
         self._group_rates()  # called for its warning
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
@@ -91,7 +98,17 @@ class MultiplicativeLR(_ByFunctions):
                 raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """Return the rates for `last_epoch`, computed from the previous ones."""
+        """Return the rates for `last_epoch`, computed from the previous ones.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> scheduler = lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+        """
         rates = self._group_rates()
         if self._is_initial:
             return rates

@@ -78,7 +78,17 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record an epoch's metric: a number, or a tensor with one element."""
+        """Record an epoch's metric: a number, or a tensor with one element.
+
+        >>> import cygrad
+        >>> from cygrad.optim import lr_scheduler
+        >>> optimizer = cygrad.optim.SGD([cygrad.ones(1)], lr=1.0)
+        >>> scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        >>> for loss in (3.0, 3.0):
+        ...     scheduler.step(loss)
+        >>> scheduler.get_last_lr()
+        [0.1]
+        """
         current = float(metrics)
         if epoch is not None:
             warn_of_epoch()

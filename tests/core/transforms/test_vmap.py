@@ -251,7 +251,7 @@ SITUATIONS = {
 def test_in_one_call(name, monkeypatch):
     """As in a loop, but with a single call of the function; likewise for the gradients outside."""
     function, dims, inputs = SITUATIONS[name]
-    monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
+    monkeypatch.setattr("cygrad.func._batching._one_by_one", _refuse)
     inputs = [x.clone() for x in inputs]
     wanted = [x.requires_grad_() for i, x in enumerate(inputs) if i not in (1, 2) or "statistics" not in name]
     samples = [[x if d is None else x.select(d, i) for x, d in zip(inputs, dims, strict=True)] for i in range(3)]
@@ -268,7 +268,7 @@ def test_gradient_of_ctc_in_one_call(depth, monkeypatch):
     slopes = func.grad(lambda x: losses(x).dot(cygrad.tensor([2.0, 3.0], dtype=x.dtype)))
     x = values(2, 3, 4, 2, 3).log_softmax(-1)
     expected = cygrad.stack([cygrad.stack([slopes(row) for row in rows]) for rows in x])
-    monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
+    monkeypatch.setattr("cygrad.func._batching._one_by_one", _refuse)
     if depth == 2:
         found = cygrad.vmap(cygrad.vmap(slopes))(x)
     else:
@@ -335,7 +335,7 @@ def test_unknown_shapes_are_refused():
 
 
 def test_a_mask_of_all_samples_gives_one_shape(monkeypatch):
-    monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
+    monkeypatch.setattr("cygrad.func._batching._one_by_one", _refuse)
     mask = cygrad.tensor([True, False, True])
     x = cygrad.arange(6.0).view(2, 3).requires_grad_()
     found = cygrad.vmap(lambda x: x.masked_select(mask))(x)

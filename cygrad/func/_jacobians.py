@@ -12,7 +12,7 @@ from cygrad._core.transforms.forward_mode import call_inside
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.creation.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
-from cygrad.func.batching import vmap
+from cygrad.func._batching import vmap
 from cygrad.func.transforms import (
     checked_argnums,
     cut,

@@ -18,6 +18,21 @@ class GradcheckError(RuntimeError):
     `verdict` is "wrong formula", "kink in the function", "precision too low" or "not deterministic", and None if
     backward violates another requirement, which the text names; `index` is (index in the output, index in the input) of
     the worst entry.
+
+    >>> import cygrad
+    >>> class Wrong(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return 3 * g
+    >>> x = cygrad.ones(1, dtype=cygrad.float64, requires_grad=True)
+    >>> try:
+    ...     cygrad.autograd.gradcheck(Wrong.apply, x)
+    ... except cygrad.autograd.GradcheckError as error:
+    ...     print(error.verdict)
+    wrong formula
     """
 
     __module__ = "cygrad.autograd.gradcheck"
