@@ -129,7 +129,16 @@ def _number_of_nodes(args):
 
 
 def determine_local_world_size(text):
-    """Return the number of processes on each machine: a number, or "cpu", "gpu" or "auto"."""
+    """Return the number of processes on each machine.
+
+    "cpu" stands for the processors, "gpu" for the GPUs, and "auto" for the GPUs if there are any.
+
+    >>> from cygrad.distributed.run import determine_local_world_size
+    >>> determine_local_world_size("4")
+    4
+
+    Raises ValueError for other texts, and for "gpu" on a machine without one.
+    """
     if text in ("auto", "gpu") and cuda.is_available():
         return cuda.device_count()
     if text == "gpu":
