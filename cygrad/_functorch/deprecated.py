@@ -8,7 +8,7 @@ from typing import Any
 
 from cygrad import func
 from cygrad._functorch import make_functional as _modules
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev"]
 __all__ += ["jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap"]

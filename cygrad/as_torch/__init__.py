@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 
 from cygrad.as_torch import aliases
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "as_torch",

@@ -27,7 +27,7 @@ from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
 from cygrad.compiler._watching import Reason, Watch, current_watch
 from cygrad.nn import Module
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 _KINDS = 64  # kinds of calls that are remembered
 _TRIES = 3  # captures of a kind of calls before it is left alone

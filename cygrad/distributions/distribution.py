@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import cygrad
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent"]
 

@@ -14,7 +14,7 @@ from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.gammas import Beta, Chi2
 from cygrad.distributions.multivariate_normal import _FACTORS, _OfCovariances, _the_given
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["LKJCholesky", "Wishart"]
 

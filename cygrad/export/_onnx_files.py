@@ -15,7 +15,7 @@ from cygrad.export._programs.recording import RecordingError, memory_of, record
 from cygrad.export._programs.sizes import Group, generalized
 from cygrad.onnx._onnx_program import ONNXProgram
 from cygrad.onnx.errors import OnnxExporterError, UnsupportedOperatorError
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["NATIVE_OPSETS", "model_of"]
 

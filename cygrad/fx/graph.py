@@ -17,7 +17,7 @@ from cygrad.fx._namespace import _custom_builtins as _custom_builtins
 from cygrad.fx._namespace import _Namespace
 from cygrad.fx._namespace import _register_custom_builtin as _register_custom_builtin
 from cygrad.fx.node import Argument, Node, Target, map_arg
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 

@@ -16,7 +16,7 @@ from cygrad.export._programs.text import Graph
 from cygrad.jit._script import ScriptFunction, ScriptModule
 from cygrad.jit._traced import TopLevelTracedModule, TracedFunction, TracedModule, mirrored
 from cygrad.nn import Module
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "is_tracing", "trace"]
 

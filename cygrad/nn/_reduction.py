@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 

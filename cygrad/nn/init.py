@@ -18,7 +18,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.autograd.grad_mode import no_grad
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "calculate_gain",

@@ -17,10 +17,10 @@ from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
 from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
-from cygrad.utils._warning import warn
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like, on_writable_memory
+from cygrad.utils.warning import warn
 
 __all__ = [
     "Optimizer",

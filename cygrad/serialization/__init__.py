@@ -47,7 +47,7 @@ from cygrad.serialization._trusting import trusting_unpickler
 from cygrad.serialization._unpickler import unpickle, unsafe_globals_of
 from cygrad.serialization._zip_reader import PyTorchFileReader
 from cygrad.serialization._zip_writer import PyTorchFileWriter, root_of
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "DEFAULT_PROTOCOL",

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from cygrad._core.diagnostics.graph_growth import Watch
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad.optim.optimizer import global_post_hooks
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["debug"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import cygrad
 from cygrad.utils._flops import Listener, calls_of
-from cygrad.utils._warning import warn
 from cygrad.utils.module_tracker import ModuleTracker
+from cygrad.utils.warning import warn
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 

@@ -161,7 +161,7 @@ INWARD = {
     ("cygrad/utils/debugging.py", "cygrad._core.diagnostics.graph_growth"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.creation.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.types.hook_handles"),
-    ("cygrad/utils/_warning.py", "cygrad._core.errors.sites"),
+    ("cygrad/utils/warning.py", "cygrad._core.errors.sites"),
     ("cygrad/viz/_collect.py", "cygrad._core.errors.sites"),
 }
 CUPY_IS_IMPORTED_IN = ("cygrad/_kernels/", "cygrad/_core/types/device.", "cygrad/cuda")

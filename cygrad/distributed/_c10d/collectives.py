@@ -11,7 +11,7 @@ from cygrad.distributed._c10d.groups import _get_group, _rank_not_in_group, get_
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed._c10d.work import joined
 from cygrad.distributed._c10d.world import current
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["ReduceOp", "check_reduction", "reduce_op", "supports_complex"]
 

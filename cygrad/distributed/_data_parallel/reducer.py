@@ -25,7 +25,7 @@ from cygrad._core.engine.backward import queue_callback, set_poll
 from cygrad.distributed._data_parallel.agreement import send
 from cygrad.distributed._data_parallel.buckets import FIRST_BUCKET_BYTES, Bucket, SparseBucket, assignment_by_size
 from cygrad.distributed._data_parallel.unused import caller, unused_error
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["Reducer"]
 

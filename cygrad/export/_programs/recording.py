@@ -25,7 +25,7 @@ from cygrad._core.graph.observers import Listener
 from cygrad.export._programs.functions import READS, name_of
 from cygrad.export._programs.program import Call, Program, Ref, mapped
 from cygrad.overrides import TorchFunctionMode
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["Recorder", "RecordingError", "TracerWarning", "is_recording", "record", "site_of_user"]
 

@@ -23,7 +23,7 @@ import cygrad
 from cygrad import Tensor, nn
 from cygrad.export._programs.program import Call, Program, Ref, leaves, mapped
 from cygrad.export._programs.recording import RecordingError, TracerWarning, record
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["Formula", "Group", "SizeError", "Variants", "alike", "discovered", "generalized", "resized", "undone"]
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import cygrad
 from cygrad import Tensor
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 

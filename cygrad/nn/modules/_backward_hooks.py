@@ -22,7 +22,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.autograd import Function
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 Gradients = tuple[Tensor | None, ...]
 

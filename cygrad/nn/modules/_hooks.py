@@ -9,8 +9,8 @@ import cygrad
 from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
 from cygrad.nn.modules._use import global_hooks as _global_hooks
 from cygrad.nn.modules._use import with_calls
-from cygrad.utils._warning import warn
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
+from cygrad.utils.warning import warn
 
 
 class ForwardHook:

@@ -21,9 +21,9 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad.nn.parameter import Parameter, is_lazy
-from cygrad.utils._warning import warn
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
+from cygrad.utils.warning import warn
 
 EXTRA_STATE = "_extra_state"
 

@@ -10,7 +10,7 @@ from typing import Any
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn.modules._loss import Loss, TargetLoss, WeightedLoss
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "BCELoss",

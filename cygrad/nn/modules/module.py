@@ -30,9 +30,9 @@ from cygrad.nn.modules._state import Stateful
 from cygrad.nn.modules._use import call_as_written
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename
-from cygrad.utils._warning import warn
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.interop import on_writable_memory
+from cygrad.utils.warning import warn
 
 __all__ = [
     "Module",

@@ -12,7 +12,7 @@ from cygrad.nn import init
 from cygrad.nn.modules._function_module import UnaryFunctionModule
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "BatchNorm1d",

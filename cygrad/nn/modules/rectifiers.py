@@ -10,7 +10,7 @@ from cygrad.nn import functional as F
 from cygrad.nn import init as initializers
 from cygrad.nn.modules._function_module import Activation, InPlaceActivation
 from cygrad.nn.parameter import Parameter
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "CELU",

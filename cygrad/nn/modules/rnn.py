@@ -12,7 +12,7 @@ from cygrad.nn.modules._packed_sequence import PackedSequence
 from cygrad.nn.modules._recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

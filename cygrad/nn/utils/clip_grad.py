@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import cygrad
 from cygrad import Tensor
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn.modules.module import Module
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["functional_call"]
 

@@ -8,7 +8,7 @@ from cygrad import Tensor
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils._before_forward import hook_on, take_hook
 from cygrad.nn.utils.parametrizations import norm_except
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["remove_weight_norm", "weight_norm"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim.optimizer import Optimizer
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["LRScheduler"]
 

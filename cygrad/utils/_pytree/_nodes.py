@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cygrad import Size, return_types
 from cygrad.func import trees
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 Context = Any
 PyTree = Any

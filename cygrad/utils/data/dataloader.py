@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
-from cygrad.utils._warning import warn
 from cygrad.utils.data._pinning import in_pinned_memory
 from cygrad.utils.data._worker import (
     Crew,
@@ -24,6 +23,7 @@ from cygrad.utils.data._worker import (
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import Dataset, IterableDataset
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from cygrad.utils.warning import warn
 
 __all__ = ["DataLoader"]
 

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cygrad.utils.data.dataset import Dataset, IterableDataset
@@ -73,6 +73,10 @@ class IterDataPipe(_Chained, IterableDataset):
     """
 
     functions: dict[str, Callable] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        """As in PyTorch a pipe may lack it, other than an IterableDataset; it is then its own iterator."""
+        return self  # type: ignore[return-value]
 
     def reset(self) -> None:
         """Begin anew: called before an iteration by programs that traverse pipes; does nothing."""

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import cygrad
 from cygrad import Tensor
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = [
     "ChainDataset",

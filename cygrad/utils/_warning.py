@@ -1,5 +1,0 @@
-"""Warnings that name the user's line, for modules, optimizers and other code on top of the public names."""
-
-from cygrad._core.errors.sites import warn
-
-__all__ = ["warn"]
