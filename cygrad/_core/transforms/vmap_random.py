@@ -2,9 +2,9 @@
 
 An op that draws random numbers does so for the first sample, like all ops (Note [Batches] in vmap_levels.py). With
 `randomness="different"` it then passes a function that draws for all samples (`draw_for_samples`), or its batching rule
-does so: from the numbers that the first sample has got (`take_back`), as PyTorch does not draw for it alone. Batches count
-the draws that were made for one sample only: if there are any, `vmap` falls back to processing one sample after the
-other.
+does so: from the numbers that the first sample has got (`take_back`), as PyTorch does not draw for it alone. Batches
+count the draws that were made for one sample only: if there are any, `vmap` falls back to processing one sample after
+the other.
 """
 
 from cygrad._core.graph.internals import memory_of, tensor_of
