@@ -9,7 +9,6 @@ from cygrad._core import graph_errors
 from cygrad._core.errors.messages import type_name
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import record_same
-from cygrad._core.graph.node import Node
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.saved_slots import Packed, pack_saved, replace_saved
 from cygrad._core.graph.tensor import Tensor
@@ -132,7 +131,7 @@ class _SavedIndex(SavedTensor):
 _handles: weakref.WeakValueDictionary[tuple[int, ...], SavedTensor] = weakref.WeakValueDictionary()
 
 
-def raw_saved(node: Node, place):
+def raw_saved(node: Any, place):
     """Return the handle of one slot of a node, or those of the indices in it: the same objects as long as the program
     keeps them.
     """
