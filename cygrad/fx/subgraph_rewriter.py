@@ -124,7 +124,7 @@ def _replace(
         for old, placeholder in zip(inputs, new.find_nodes(op="placeholder"), strict=True)
         if old in match.nodes_map
     }
-    inner = {node for node in match.nodes_map.values() if node not in match.placeholder_nodes}
+    inner = {node for old, node in match.nodes_map.items() if old.op != "placeholder"}
     first = max(match.returning_nodes)
     with gm.graph.inserting_before(first):
         known = dict(values)
@@ -141,8 +141,9 @@ def _replace(
     return ReplacedPatterns(match.anchors[0], match.nodes_map, copies)
 
 
-def _current(node: Node, replaced_by: dict[Node, Node]) -> Node:
-    while node in replaced_by:
+def _current(node: Any, replaced_by: dict[Node, Node]) -> Any:
+    """What stands now for a node, or for a number or text that an input of the pattern has met."""
+    while isinstance(node, Node) and node in replaced_by:
         node = replaced_by[node]
     return node
 

@@ -4,6 +4,7 @@
 are called as `torch.ops.<namespace>.<name>`.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,9 @@ def fallthrough_kernel() -> None:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
+_owners: "weakref.WeakValueDictionary[str, Library]" = weakref.WeakValueDictionary()  # by namespace
+
+
 class Library:
     """Ops of a namespace, which are removed when the library is.
 
@@ -83,6 +87,16 @@ class Library:
             raise ValueError("Unsupported kind: ", kind)
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF":
+            if _owners.get(ns) is not None:
+                raise RuntimeError(
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
+                    "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
+                    "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
+                    "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
+                    'explicitly indicate this.\nHere these are Library(..., "DEF"), "IMPL" and "FRAGMENT".'
+                )
+            _owners[ns] = self
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._undo: list[Callable[[], None]] = []
 
@@ -123,6 +137,8 @@ class Library:
         """Remove what the library has defined."""
         while self._undo:
             self._undo.pop()()
+        if _owners.get(self.ns) is self:
+            del _owners[self.ns]
 
 
 def _register(operator: Operator, key: str, function: Callable[..., Any]) -> None:

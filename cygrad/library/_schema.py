@@ -129,6 +129,11 @@ def _accepts(kind: str, value: Any) -> bool:
 
 # -- from text --
 
+_TYPES = frozenset(
+    """Any AnyClassType AnyEnumType Capsule Device DeviceIndex DeviceObjType Dict Dimname Future Generator Layout
+    MemoryFormat NoneType QScheme Quantizer RRef Scalar ScalarType Storage Stream SymBool SymFloat SymInt Tensor Tuple
+    __torch__ bool complex double float int num number str t""".split()
+)
 _SCHEMA = re.compile(r"\s*([\w:]*)(?:\.(\w+))?\s*(\(.*\)\s*->\s*.+)", re.DOTALL)
 _ARGUMENT = re.compile(r"([\w.]+)(\([^)]*\))?((?:\?|\[\d*\])*)\s+(\w+)\s*(?:=\s*(.+))?$", re.DOTALL)
 
@@ -177,6 +182,7 @@ def parse_schema(text: str) -> Schema:
         if found is None:
             raise RuntimeError(f"expected an argument such as `Tensor x` but found `{part}` in: {text}")
         base, alias, more, name, default = found.groups()
+        _check_type(base, text)
         value = _REQUIRED if default is None else _value(default)
         arguments.append(
             Argument(
@@ -191,7 +197,22 @@ def parse_schema(text: str) -> Schema:
     returned = rest[end + 1 :].partition("->")[2].strip()
     inner = returned[1:-1] if returned.startswith("(") else returned
     returns = [re.sub(r"\([^)]*\)", "", part).split()[0] for part in _parts(inner)]
+    for kind in returns:
+        _check_type(re.split(r"[\[?]", kind)[0], text)
     return Schema(matched[1], matched[2] or "", arguments, returns, rest.strip())
+
+
+def _check_type(kind: str, text: str) -> None:
+    """Raise RuntimeError for a type that schemas do not know; names with dots are those of classes."""
+    if kind not in _TYPES and "." not in kind:
+        place = re.search(rf"\b{re.escape(kind)}\b", text[text.index("(") :])
+        start = text.index("(") + (place.start() if place else 0)
+        raise RuntimeError(
+            "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for "
+            "a full list, please see "
+            "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :\n"
+            f"{text}\n{' ' * start}{'~' * len(kind)} <--- HERE\n"
+        )
 
 
 def _value(text: str) -> Any:
@@ -288,7 +309,10 @@ def infer_schema(
         texts.append(f"{kind} {name}{_default_text(parameter.default, name, wrong)}")
     missing = mutated - set(names)
     if missing:
-        raise wrong(f"{missing} in mutates_args were not found in the parameter list.")
+        raise wrong(
+            f"{missing} in mutates_args were not found in the custom op's signature. mutates_args should contain the "
+            "names of all args that the custom op mutates, or just the string 'unknown' if you don't know."
+        )
     return f"{op_name or ''}({', '.join(texts)}) -> {_returned(hints, wrong)}"
 
 

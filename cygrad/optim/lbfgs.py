@@ -187,7 +187,7 @@ def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
         factors.append(1.0 / curvature)
         state["H_diag"] = curvature / change.dot(change)
     direction = -grad
-    weights = []
+    weights: list[Tensor] = []
     for change, step, factor in reversed(list(zip(changes, steps, factors, strict=True))):
         weights.append(step.dot(direction) * factor)
         direction = direction - weights[-1] * change
@@ -195,6 +195,7 @@ def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
     for change, step, factor, weight in zip(changes, steps, factors, reversed(weights), strict=True):
         direction = direction + step * (weight - change.dot(direction) * factor)
     state["d"] = direction
+    state["al"] = [*reversed(weights), *[None] * (history - len(weights))]  # as PyTorch keeps them
 
 
 _Point = tuple[float, float, float, Tensor]  # a point on the line: length, loss, slope, gradient

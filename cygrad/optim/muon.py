@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, refuse_sparse, widened
+from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, refuse_sparse
 
 __all__ = ["Muon"]
 
@@ -23,8 +23,8 @@ class Muon(Optimizer):
         parameter -= lr * weight_decay * parameter + lr * factor * O(u)
 
     O(u) is computed by `ns_steps` Newton-Schulz iterations with `ns_coefficients`, from u divided by its norm (at least
-    `eps`), in the parameter's own precision, whereas PyTorch uses bfloat16. The factor is sqrt(max(1, rows /
-    columns)), or with `adjust_lr_fn="match_rms_adamw"` 0.2 * sqrt(max(rows, columns)).
+    `eps`). As in PyTorch, each intermediate matrix is rounded to bfloat16, so O(u) has two to three digits. The
+    factor is sqrt(max(1, rows / columns)), or with `adjust_lr_fn="match_rms_adamw"` 0.2 * sqrt(max(rows, columns)).
 
     See K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
 
@@ -141,9 +141,17 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     is_tall = matrix.shape[-2] > matrix.shape[-1]
-    x = widened(matrix.mT if is_tall else matrix)
-    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
+    x = _rounded((matrix.mT if is_tall else matrix).float())
+    x = _rounded(x / _rounded(x.norm(dim=(-2, -1), keepdim=True)).clamp(min=eps))
     for _ in range(steps):
-        square = x @ x.mT
-        x = a * x + (b * square + c * (square @ square)) @ x
+        square = _rounded(x @ x.mT)
+        change = _rounded(b * square + c * (square @ square))
+        x = _rounded(a * x + change @ x)
     return (x.mT if is_tall else x).to(matrix.dtype)
+
+
+def _rounded(x: Tensor) -> Tensor:
+    """Round float32 to the precision of bfloat16, to even on ties, without the package that bfloat16 needs."""
+    bits = x.contiguous().view(cygrad.int32)
+    rounded = ((bits + ((bits >> 16) & 1) + 0x7FFF) & -0x10000).view(cygrad.float32)
+    return cygrad.where(x == x, rounded, x)  # NaN stays NaN

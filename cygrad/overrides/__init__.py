@@ -105,7 +105,16 @@ def handle_torch_function(
     >>> double(Named()), double(cygrad.ones(1))
     ('double', tensor([2.]))
     """
-    return torch_function.call(public_api, args, kwargs, relevant_args)
+    relevant_args = list(relevant_args)
+    result = torch_function.ask(public_api, relevant_args, args, kwargs)
+    if result is NotImplemented:
+        name = f"{public_api.__module__}.{public_api.__name__}".replace("cygrad", "torch")
+        kinds = [type(value) for value in torch_function.overriders(relevant_args)]
+        modes = [f" nor in mode {mode}" for mode in torch_function.function_modes.modes()[-1:]]
+        raise TypeError(
+            f"no implementation found for '{name}' on types that implement __torch_function__: {kinds}{''.join(modes)}"
+        )
+    return result
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

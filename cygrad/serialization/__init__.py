@@ -255,7 +255,9 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None, run: 
                 "use mmap."
             )
         return _legacy.read(file, called, map_location, run)
-    raise RuntimeError(f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}")
+    raise pickle.UnpicklingError(
+        f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}"
+    )
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

@@ -57,7 +57,10 @@ class PyTorchFileReader:
                 entries = opened.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
             raise RuntimeError(
-                "PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+                "PytorchStreamReader failed reading zip archive: failed finding central directory. This is an internal "
+                "miniz error. If you are seeing this error, there is a high likelihood that your checkpoint file is "
+                "corrupted. This can happen if the checkpoint was not saved properly, was transferred incorrectly, or "
+                "the file was modified after saving.\n"
                 f"  {called} is damaged, perhaps incompletely written ({error})"
             ) from None
         roots = [entry.filename.removesuffix("/data.pkl") for entry in entries if entry.filename.endswith("/data.pkl")]

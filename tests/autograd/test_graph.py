@@ -276,3 +276,18 @@ def test_a_handle_of_a_saved_tensor_is_one_object_while_it_is_kept():
     known = weakref.ref(handle)
     del handle
     assert known() is None
+
+
+def test_indices_have_a_handle_each():
+    x, index = leaf([1.0, 2.0], [3.0, 4.0]), torch.tensor([1, 0])
+    y = x[:, index]
+    none, handle = y.grad_fn._raw_saved_indices
+    assert none.data is None and none.unpack() is None and handle.data is handle.unpack() is index
+    assert y.grad_fn._raw_saved_indices[1] is handle
+    with fails(RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden"):
+        none.register_hooks(lambda t: t, lambda t: t)
+    handle.register_hooks(lambda t: t.tolist(), lambda packed: torch.tensor(packed[::-1]))
+    (y * torch.tensor([1.0, 10.0])).sum().backward()
+    assert x.grad.tolist() == [[1.0, 10.0], [1.0, 10.0]]  # by the indices that the hook has put in reverse
+    with fails(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed..."):
+        handle.register_hooks(lambda t: t, lambda t: t)

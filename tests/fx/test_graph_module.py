@@ -307,3 +307,16 @@ def test_hooks_see_changes(traced):
         node.replace_all_uses_with(x)
     traced.graph.erase_node(node)
     assert notes == [("new", "neg"), ("x", "neg", "linear"), ("neg", "x", "linear"), ("gone", "neg")]
+
+
+def test_inputs_of_a_pattern_match_numbers():
+    traced = fx.symbolic_trace(lambda a, b: torch.add(a, b) + torch.add(b, 3) * torch.add(b, [1.0][0]))
+    found = fx.replace_pattern(traced, lambda x, y: torch.add(x, y), lambda x, y: torch.mul(x, y) + 1)
+    a, b = torch.tensor([2.0]), torch.tensor([5.0])
+    assert len(found) == 3 and list(found[1].nodes_map.values())[-1] == 3
+    assert traced(a, b).item() == 2 * 5 + 1 + (5 * 3 + 1) * (5 + 1)
+    same = fx.symbolic_trace(lambda a: torch.add(a, a) + torch.add(a, 3))
+    assert len(fx.replace_pattern(same, lambda x: torch.add(x, x), lambda x: x * 2)) == 1
+    twice = fx.symbolic_trace(lambda a: torch.sub(torch.add(a, 3), 3) + torch.sub(torch.add(a, 3), 4))
+    assert len(fx.replace_pattern(twice, lambda x, y: torch.sub(torch.add(x, y), y), lambda x, y: x)) == 1
+    assert twice(a).item() == 2 + 2 + 3 - 4

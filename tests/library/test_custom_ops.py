@@ -385,3 +385,20 @@ def test_ops_of_functions():
 
     assert torch.ops.higher_order.twice(lambda x: x * 3, torch.ones(1)).item() == 9
     assert torch._ops.OpOverload is torch.ops.OpOverload and twice.name() == str(twice) == "twice"
+
+
+def test_one_library_owns_a_namespace_as_long_as_it_lives():
+    owner = library.Library("owned", "DEF")
+    library.Library("owned", "FRAGMENT").define("part(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY can be used to register the namespace owned"):
+        library.Library("owned", "DEF")
+    owner._destroy()
+    library.Library("owned", "DEF")._destroy()
+
+
+@pytest.mark.parametrize("schema", ["f(Tenso x) -> Tensor", "f(Tensor x, Tenso y) -> Tensor", "f(Tensor x) -> Tenso"])
+def test_types_that_schemas_do_not_know(schema):
+    with pytest.raises(RuntimeError, match="^\nunknown type specifier") as caught:
+        parse_schema(schema)
+    line, marks = str(caught.value).splitlines()[2:4]
+    assert line == schema and line[marks.index("~") :].startswith("Tenso") and marks.count("~") == 5

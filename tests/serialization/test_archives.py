@@ -366,7 +366,7 @@ def test_other_zip_files():
 def test_no_file():
     with fails(EOFError, "Ran out of input"):
         load(b"")
-    with refuses(RuntimeError, "neither a safetensors file nor a zip file"):
+    with refuses(pickle.UnpicklingError, "neither a safetensors file nor a zip file"):
         load(b"hello world, this is no checkpoint")
     line = (
         "'int' object has no attribute 'seek'. You can only torch.load from a file that is seekable. Please pre-load "

@@ -158,6 +158,13 @@ def pack_saved(object pack_hook, object unpack_hook, Node node not None, int pla
         state.modes = modes
 
 
+def replace_saved(Node node not None, int place, tuple indices):
+    """Put other indices in the place of those that `node` has saved."""
+    with cython.critical_section(node.lock()):
+        if node.freed_by is None:
+            put(node, place, indices, 0)
+
+
 cdef Tensor joined(Tensor t, object history, int output_nr):
     """Return a tensor with the memory of `t` and the history of a leaf, or of output `output_nr` of a node."""
     cdef Tensor new = alias(t)

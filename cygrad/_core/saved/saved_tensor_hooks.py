@@ -9,9 +9,8 @@ from cygrad._core import graph_errors
 from cygrad._core.errors.messages import type_name
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import record_same
-from cygrad._core.graph.node import Node
 from cygrad._core.graph.opdef import registry
-from cygrad._core.graph.saved_slots import Packed, pack_saved
+from cygrad._core.graph.saved_slots import Packed, pack_saved, replace_saved
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import putting
 from cygrad._core.runtime.thread_state import save_by, take_saving
@@ -101,16 +100,55 @@ class SavedTensor:
         return value.unpack_hook if isinstance(value, Packed) else None
 
 
-_handles: weakref.WeakValueDictionary[tuple[int, int], SavedTensor] = weakref.WeakValueDictionary()
+class _SavedIndex(SavedTensor):
+    """Handle of one of the indices, which a node saves together in one slot."""
+
+    __slots__ = ("_at",)
+    _at: int
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Apply both hooks at once: indices are kept unpacked."""
+        _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
+        indices, _, freed = self._node._place(self._place)
+        if freed:
+            raise RuntimeError(_FREED)
+        if indices[self._at] is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        found = unpack_hook(pack_hook(indices[self._at]))
+        replace_saved(self._node, self._place, (*indices[: self._at], found, *indices[self._at + 1 :]))
+
+    def unpack(self):
+        return super().unpack()[self._at]
+
+    @property
+    def data(self):
+        indices, _, freed = self._node._place(self._place)
+        if freed:
+            raise RuntimeError(_FREED)
+        return indices[self._at]
 
 
-def raw_saved(node: Node, place):
-    """Return the handle of one slot of a node: the same object as long as the program keeps it."""
-    key = id(node), place  # a handle keeps its node, so that no other gets this number
+_handles: weakref.WeakValueDictionary[tuple[int, ...], SavedTensor] = weakref.WeakValueDictionary()
+
+
+def raw_saved(node: Any, place):
+    """Return the handle of one slot of a node, or those of the indices in it: the same objects as long as the program
+    keeps them.
+    """
+    value = node._place(place)[0]
+    if isinstance(value, tuple):
+        return tuple(_handle(_SavedIndex, node, place, at) for at in range(len(value)))
+    return _handle(SavedTensor, node, place)
+
+
+def _handle(kind, node, place, *at):
+    key = id(node), place, *at  # a handle keeps its node, so that no other gets this number
     handle = _handles.get(key)
     if handle is None:
-        handle = SavedTensor.__new__(SavedTensor)
+        handle = kind.__new__(kind)
         handle._node, handle._place = node, place
+        if at:
+            handle._at = at[0]
         handle = _handles.setdefault(key, handle)
     return handle
 

@@ -50,6 +50,7 @@ class Batch:
         self.given: list = []  # the arrays that hold the samples of the arguments
         self.has_changed_given = False
         self.draws_for_one = 0  # how often random numbers were drawn for one sample only (vmap_random.py)
+        self.before_draw: Any = None  # (generator, its count of draws, its state) before the last of them
         self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)
 
     def close(self):

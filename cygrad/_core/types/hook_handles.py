@@ -21,6 +21,9 @@ class HookDict(dict):
 
     __slots__ = ("__weakref__",)
 
+    def __repr__(self):
+        return f"OrderedDict({list(self.items()) or ''})"  # PyTorch's
+
 
 class RemovableHandle:
     """Removes a hook: by `remove()`, or at the end of the block when used as a context manager.

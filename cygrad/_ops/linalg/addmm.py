@@ -14,7 +14,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.dispatch import unseen
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.chunks import SIZE
-from cygrad._kernels.cpu.base.half_sums import sum_type
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, sum_type
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -70,6 +70,8 @@ def add_product_array(base, a, b, beta, alpha):
     """Return beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
     if beta == 1 and alpha == 1 and b.ndim <= 2:
         return sum_with_product(base, a, b)
+    if is_half(base):
+        return in_float32(add_product_array, base, a, b, beta, alpha)
     return scaled_sum(base, matmul(a, b), beta, alpha)
 
 
@@ -242,6 +244,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 
 def add_stack_array(base, a, b, beta, alpha):
     """Return beta * base + alpha * the sum of all products a[i] @ b[i]."""
+    if is_half(base):
+        return in_float32(add_stack_array, base, a, b, beta, alpha)
     step = max(1, SIZE // max(a.shape[1] * b.shape[2], 1))  # number of products summed at once
     kind = sum_type(a.dtype)
     total = matmul(a[:step], b[:step]).sum(0, dtype=kind)

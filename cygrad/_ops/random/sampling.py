@@ -15,6 +15,7 @@ from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
+from cygrad._core.transforms.vmap_random import take_back
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
@@ -489,6 +490,7 @@ def _parameters(call, params):
             "functorch\n  each sample draws its numbers with different parameters: use randomness='different'"
         )
     call.batch.draws_for_one -= 1
+    take_back(call.batch)
     return operands(call, params)
 
 

@@ -61,7 +61,7 @@ cpdef tuple source_of(object generator, str function, object place=None):
     """
     cdef Source found
     if is_forward():
-        vmap_random.note_draw()
+        vmap_random.note_draw(_in_memory(generator, place))
     if generator is not None:
         return _source_of_named(generator, function, place)
     if place is not None:
@@ -70,6 +70,13 @@ cpdef tuple source_of(object generator, str function, object place=None):
     found.draws += 1
     thread_state().draws += 1
     return _noted(found, False)
+
+
+cdef object _in_memory(object generator, object place):
+    """The generator in memory that is about to be drawn from, or None."""
+    if generator is None:
+        return _unnamed() if place is None else None
+    return generator if isinstance(generator, Source) and generator.device.type == "cpu" and place is None else None
 
 
 cdef Source _unnamed():

@@ -48,7 +48,7 @@ class Dataset(Generic[T_co]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[T_co]):
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """A stream of samples: subclasses define `__iter__`.
 
     With several workers each iterates over its own copy; use `get_worker_info()` to select the samples that a worker
@@ -61,9 +61,6 @@ class IterableDataset(Dataset[T_co]):
     >>> list(DataLoader(Stream(), batch_size=3))
     [tensor([0, 1, 2]), tensor([3])]
     """
-
-    def __iter__(self) -> Iterator[T_co]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset[Any]:  # type: ignore[override]
         return ChainDataset([self, other])

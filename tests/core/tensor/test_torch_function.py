@@ -211,3 +211,7 @@ def test_functions_of_programs():
     assert double(Named(), times=3) == ("double", {"times": 3}) and half(Named()) == ("half", {})
     assert double(torch.ones(1)).tolist() == [2] and half(torch.ones(1)).tolist() == [0.5]
     assert [is_tensor_like(value) for value in (torch.ones(1), Named(), Scaled, 3)] == [True, True, True, False]
+
+    Named.__torch_function__ = classmethod(lambda *args: NotImplemented)
+    with pytest.raises(TypeError, match=r"no implementation found for '[\w.]+\.double' on types that implement"):
+        double(Named())

@@ -116,3 +116,34 @@ def test_a_generator_is_drawn_from():
 def test_random_numbers_are_refused_before_a_loop_begins():
     with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
         func.vmap(cygrad.bernoulli)(cygrad.full((2, 3), 0.5))  # without a warning about a missing rule
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_different_samples_get_the_next_numbers_and_no_others(named):
+    """None is drawn for one sample alone."""
+    generator = cygrad.default_generator if not named else cygrad.Generator()
+    given = {"generator": generator} if named else {}
+    generator.manual_seed(3)
+    found = func.vmap(
+        lambda x: (x + cygrad.rand(20, **given), cygrad.bernoulli(x + PLACES[0], **given), cygrad.randn(20, **given)),
+        randomness="different",
+    )(cygrad.zeros(30))
+    behind = cygrad.rand(4, **given)
+    generator.manual_seed(3)
+    expected = (
+        cygrad.rand(30, 20, **given),
+        cygrad.bernoulli(PLACES[0].expand(30, 6), **given),
+        cygrad.randn(30, 20, **given),
+    )
+    assert all(a.equal(b) for a, b in zip(found, expected, strict=True)) and behind.equal(cygrad.rand(4, **given))
+
+
+def test_nested_batches_get_the_next_numbers_and_no_others():
+    def inner(x):
+        return func.vmap(lambda y: y + cygrad.rand(5), randomness="different")(x)
+
+    cygrad.manual_seed(4)
+    found = func.vmap(inner, randomness="different")(cygrad.zeros(7, 6))
+    behind = cygrad.rand(4)
+    cygrad.manual_seed(4)
+    assert found.equal(cygrad.rand(7, 6, 5)) and behind.equal(cygrad.rand(4))

@@ -211,3 +211,26 @@ def test_distances_of_long_rows(p, monkeypatch):
     monkeypatch.setattr("cygrad._kernels.cpu.nn.distances.DIFFERENCES", 7)
     np.testing.assert_allclose(torch.pdist(torch.tensor(x), p).numpy(), expected, 1e-12)
     np.testing.assert_allclose(expected[0], np.linalg.norm(x[0] - x[1], p), 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, 2)])
+@pytest.mark.parametrize("name", ["addmm", "addmv", "baddbmm", "addbmm", "linear"])
+def test_half_precision_adds_before_it_rounds(name, beta, alpha, dtype):
+    shapes = {
+        "addmv": ((5,), (5, 9), (9,)),
+        "baddbmm": ((5, 5), (2, 5, 9), (2, 9, 5)),
+        "addbmm": ((5,), (2, 5, 9), (2, 9, 5)),
+    }
+    base, a, b = (torch.randn(shape).to(dtype) for shape in shapes.get(name, ((5,), (5, 9), (9, 5))))
+    if name == "linear":
+        found, expected = (
+            torch.nn.functional.linear(a, b.mT, base)
+            for a, b, base in ((a, b, base), (a.float(), b.float(), base.float()))
+        )
+    else:
+        found, expected = (
+            getattr(torch, name)(*given, beta=beta, alpha=alpha)
+            for given in ((base, a, b), (base.float(), a.float(), b.float()))
+        )
+    assert found.dtype is dtype and found.equal(expected.to(dtype))

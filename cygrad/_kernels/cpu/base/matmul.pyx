@@ -408,8 +408,15 @@ cpdef cnp.ndarray outer(cnp.ndarray a, cnp.ndarray b):
 
 
 cpdef cnp.ndarray addmm(cnp.ndarray bias, cnp.ndarray a, cnp.ndarray b):
-    """Compute bias + a @ b. The bias must have the same dtype and broadcast to the product's shape, else ``ValueError``."""
-    cdef cnp.ndarray out = matmul(a, b)
+    """Compute bias + a @ b. The bias must have the same dtype and broadcast to the product's shape, else ``ValueError``.
+
+    Half precision is multiplied and added in float32, and rounded once.
+    """
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef cnp.ndarray out
+    if (t == cnp.NPY_FLOAT16 or t >= NTYPES) and cnp.PyArray_TYPE(b) == cnp.PyArray_TYPE(bias) == t:
+        return cast(addmm(cast(bias, cnp.NPY_FLOAT), cast(a, cnp.NPY_FLOAT), cast(b, cnp.NPY_FLOAT)), t)
+    out = matmul(a, b)
     try:
         return _add.call2(out, bias, out)
     except RuntimeError as error:

@@ -84,7 +84,7 @@ class SubgraphMatcher:
             return self._equal(pattern, node, known)
         if pattern in known:
             return known[pattern] is node
-        if node in known.values() and pattern.op != "placeholder":
+        if any(node is other for other in known.values()) and pattern.op != "placeholder":
             return False
         if pattern.op == "placeholder" and not self.match_placeholder:
             known[pattern] = node
@@ -126,7 +126,10 @@ class SubgraphMatcher:
     def _equal(self, pattern: Any, value: Any, known: dict[Node, Node]) -> bool:
         """Compare arguments, in containers as well."""
         if isinstance(pattern, Node) and pattern.op == "placeholder" and not isinstance(value, Node):
-            return self.ignore_literals
+            if pattern in known:
+                return type(known[pattern]) is type(value) and bool(known[pattern] == value)
+            known[pattern] = value
+            return True
         if isinstance(pattern, Node) or isinstance(value, Node):
             if not (isinstance(pattern, Node) and isinstance(value, Node)):
                 return False
@@ -152,7 +155,7 @@ class SubgraphMatcher:
         return InternalMatch(
             anchors=list(self.pattern_anchors),
             nodes_map=known,
-            placeholder_nodes=[known[node] for node in inputs if node in known],
+            placeholder_nodes=[known[node] for node in inputs if isinstance(known.get(node), Node)],
             returning_nodes=[known[node] for node in self.pattern_returning_nodes],
         )
 
