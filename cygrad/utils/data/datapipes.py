@@ -76,7 +76,7 @@ class IterDataPipe(_Chained, IterableDataset):
 
     def __iter__(self) -> Iterator[Any]:
         """As in PyTorch a pipe may lack it, other than an IterableDataset; it is then its own iterator."""
-        return self  # type: ignore[return-value]
+        return self
 
     def reset(self) -> None:
         """Begin anew: called before an iteration by programs that traverse pipes; does nothing."""
