@@ -49,8 +49,7 @@ def _create_batched_inputs(
 ) -> Any:
     """Return arguments whose leaves stand for the samples of the given ones."""
     own = [
-        x if dim is None else _add_batch_dim(x, dim, vmap_level)
-        for dim, x in zip(flat_in_dims, flat_args, strict=True)
+        x if dim is None else _add_batch_dim(x, dim, vmap_level) for dim, x in zip(flat_in_dims, flat_args, strict=True)
     ]
     return tree_unflatten(own, args_spec)
 
@@ -81,8 +80,7 @@ def _unwrap_batched(
     leaves, form = tree_flatten(batched_outputs)
     dims = batching._dims_of_outputs(batched_outputs, batching._Options(name, 0, out_dims, "error"))
     found = [
-        _maybe_remove_batch_dim(name, leaf, vmap_level, batch_size, dim)
-        for leaf, dim in zip(leaves, dims, strict=True)
+        _maybe_remove_batch_dim(name, leaf, vmap_level, batch_size, dim) for leaf, dim in zip(leaves, dims, strict=True)
     ]
     return tree_unflatten(found, form)
 

@@ -1,6 +1,7 @@
 """`vmap` with steps that a library has replaced, as tensordict does for its dictionaries."""
 
 import pytest
+
 import cygrad as torch
 from cygrad._functorch import vmap as steps
 from cygrad.utils._pytree import register_pytree_node, tree_flatten, tree_unflatten
