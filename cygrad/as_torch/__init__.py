@@ -12,6 +12,7 @@ import sys
 from importlib.machinery import PathFinder
 from types import ModuleType
 
+from cygrad._core.graph.tensor import name_by_torch
 from cygrad.as_torch import aliases
 from cygrad.utils.warning import warn
 
@@ -55,6 +56,7 @@ def as_torch():
     if _PATH not in sys.path:  # `multiprocessing` hands this list to new processes; the first entry is the script's
         sys.path.insert(1, _PATH)
     aliases.install(os.path.join(_PATH, "torch"))
+    name_by_torch()
     return aliases.torch
 
 

@@ -456,7 +456,7 @@ def _parts_of_member(member: Any) -> Iterator[Any]:
 
 
 def _is_ours(module: str | None) -> bool:
-    return module is not None and (module == "cygrad" or module.startswith("cygrad."))
+    return module is not None and (module in ("cygrad", "torch") or module.startswith("cygrad."))
 
 
 def _is_of_package(value: Any) -> bool:

@@ -139,7 +139,7 @@ def _of_class(kind: type, name: str) -> str | None:
 
 
 def _is_ours(module: str | None) -> bool:
-    return module is not None and (module == "cygrad" or module.startswith("cygrad."))
+    return module is not None and (module in ("cygrad", "torch") or module.startswith("cygrad."))
 
 
 def is_of_numpy(code: types.CodeType) -> bool:

@@ -19,6 +19,7 @@ from cygrad._ops.shape.stacking import stack
 from cygrad.func.trees import flatten, rebuild, spread
 
 _Options = namedtuple("_Options", "name in_dims out_dims randomness")
+steps: Any = None  # `cygrad._functorch.vmap` once it is imported, where libraries replace what `vmap` does
 
 
 def vmap(
@@ -64,6 +65,8 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
+        if steps is not None and steps.are_others():
+            return steps.vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
         leaves, dims = _batched_inputs(args, options)
         size = _batch_size(leaves, dims)
         if chunk_size is None or chunk_size >= size:

@@ -43,6 +43,20 @@ def test_modules_are_the_same_objects():
     """)
 
 
+def test_tensors_say_that_they_are_of_torch():
+    """Libraries for several back ends tell them apart by the module of a tensor's class."""
+    check("""
+    import pickle, torch
+    x = torch.arange(3.0, requires_grad=True)
+    assert type(x).__module__ == "torch" and str(type(x)) == "<class 'torch.Tensor'>"
+    assert b"torch" not in pickle.dumps(x)  # what is pickled here can be read where the switch is off
+    assert torch.equal(pickle.loads(pickle.dumps(x)), x) and pickle.loads(pickle.dumps(torch.Tensor)) is torch.Tensor
+    compiled = torch.compile(lambda a: a.sin() * 2)
+    assert all(torch.equal(compiled(x), x.sin() * 2) for _ in range(4))
+    """)
+    assert cygrad.Tensor.__module__ == "cygrad"
+
+
 def test_every_module_has_an_alias():
     check("""
     import importlib, pathlib, pkgutil, sys

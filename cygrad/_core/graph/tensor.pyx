@@ -655,6 +655,11 @@ cdef class Tensor:
 (<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # its public name
 
 
+def name_by_torch():
+    """Say from now on that `Tensor` is of the module `torch`, by which libraries tell tensors of their back ends."""
+    (<PyTypeObject*>Tensor).tp_name = b"torch.Tensor"
+
+
 cdef int fill(Tensor t, tuple args, dict kwargs) except -1:
     """Give a new tensor what `Tensor(*args, **kwargs)` asks for."""
     if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):

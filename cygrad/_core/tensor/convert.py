@@ -212,7 +212,7 @@ def _rebuild(cls, array, requires_grad, attributes):
 
 def _made(cls, array, requires_grad, attributes):
     tensor = tensor_of(array)
-    if cls is not Tensor:
+    if cls is not None and cls is not Tensor:
         tensor = Tensor._make_subclass(cls, tensor)
     if requires_grad:
         tensor.requires_grad_()
@@ -224,14 +224,16 @@ def _made(cls, array, requires_grad, attributes):
 def __reduce_ex__(self, protocol):
     """Support pickling of the elements, `requires_grad` and user attributes.
 
-    History, `grad` and hooks are not included.
+    History, `grad` and hooks are not included. Nor is the name of the class `Tensor`, which is another one where cygrad
+    stands for PyTorch.
     """
     warn_if_has_hooks(self)
+    cls = None if type(self) is Tensor else type(self)
     array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
     if is_array(array) and not is_meta(array):
-        how: tuple = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
+        how: tuple = _rebuild_on_gpu, (cls, arrays.move(array, None), array.device.id, *rest)
     else:
-        how = _rebuild, (type(self), array if is_meta(array) else to_send(array), *rest)
+        how = _rebuild, (cls, array if is_meta(array) else to_send(array), *rest)
     return (_rebuild_view, how) if shows_opposite(self) else how
 
 

@@ -23,10 +23,10 @@ def solution(x):
 edge = deepxde.icbc.DirichletBC(domain, solution, lambda x, on_edge: on_edge)
 data = deepxde.data.PDE(domain, residual, edge, 16, 2, solution=solution, num_test=20)
 model = deepxde.Model(data, deepxde.nn.FNN([1, 16, 16, 1], "tanh", "Glorot uniform"))
-model.compile("adam", lr=1e-2, metrics=["l2 relative error"])
+model.compile("adam", lr=1e-2, metrics=["l2 relative error"], verbose=0)
 history, _ = model.train(iterations=60, display_every=20, verbose=0)
 losses = [float(sum(each)) for each in history.loss_train]
-model.compile("L-BFGS", metrics=["l2 relative error"])
+model.compile("L-BFGS", metrics=["l2 relative error"], verbose=0)
 history, state = model.train(verbose=0)
 print("losses", losses[0], losses[-1])
 assert losses[-1] < 0.5 * losses[0] and state.best_metrics[0] < 0.05

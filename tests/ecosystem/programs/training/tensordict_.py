@@ -45,6 +45,10 @@ def answer(parameters, inputs):
 
 ensemble = torch.func.vmap(answer, (0, None))(torch.stack([parameters, parameters * 0.5]), data)
 print("ensemble", ensemble.mean((1, 2)).tolist())
+stacked = LazyStackedTensorDict.lazy_stack([data, data + 1], 1)
+for dim in (0, 1):  # along the dimension of the samples in each dictionary, and along that of the dictionaries
+    found = torch.vmap(lambda sample: TensorDict({"sum": sample["x"].sum(0)}, []), dim)(stacked)
+    assert found.batch_size == stacked.shape[dim : dim + 1] and torch.equal(found["sum"], stacked["x"].sum(1 - dim))
 with tempfile.TemporaryDirectory() as folder:
     data.memmap(folder)
     assert torch.equal(TensorDict.load_memmap(folder)["x"], data["x"])
