@@ -19,7 +19,8 @@ from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 from cygrad._ops.random.generator import Draws
 from cygrad._ops.shape.stacking import stack
-from cygrad.func import batching, vmap
+from cygrad.func import _batching as batching
+from cygrad.func import vmap
 from cygrad.utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_map_, tree_unflatten
 
 __all__ = ["Tensor", "is_batchedtensor", "tree_flatten", "tree_map_", "tree_unflatten", "vmap", "vmap_impl"]

@@ -86,6 +86,7 @@ INWARD = {
     ("cygrad/_functorch/vmap.py", "cygrad._core.transforms.vmap_levels"),
     ("cygrad/_functorch/vmap.py", "cygrad._ops.random.generator"),
     ("cygrad/_functorch/vmap.py", "cygrad._ops.shape.stacking"),
+    ("cygrad/_functorch/vmap.py", "cygrad.func._batching"),
     ("cygrad/_functorch/vmap.py", "cygrad.utils._pytree"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
     ("cygrad/_tensor/__init__.py", "cygrad._core.registry.torch_function"),
