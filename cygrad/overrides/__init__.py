@@ -108,7 +108,8 @@ def handle_torch_function(
     relevant_args = list(relevant_args)
     result = torch_function.ask(public_api, relevant_args, args, kwargs)
     if result is NotImplemented:
-        name = f"{public_api.__module__}.{public_api.__name__}".replace("cygrad", "torch")
+        private = f"{public_api.__module__}.{public_api.__name__}".replace("cygrad", "torch")
+        name = resolve_name(public_api) or private
         kinds = [type(value) for value in torch_function.overriders(relevant_args)]
         modes = [f" nor in mode {mode}" for mode in torch_function.function_modes.modes()[-1:]]
         raise TypeError(
