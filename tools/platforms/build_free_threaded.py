@@ -107,7 +107,11 @@ def build(place):
                 except (OSError, subprocess.CalledProcessError) as error:
                     tail = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
                     raise Unavailable(f"{source_dir.name} cannot be built: {error}: {tail}") from None
-        Path(f"{scratch}/installed{place}").rename(place)  # atomic
+        try:
+            Path(f"{scratch}/installed{place}").rename(place)  # atomic
+        except OSError:
+            if not place.exists():  # else another process was faster
+                raise
 
 
 def interpreter(place):
