@@ -1,4 +1,4 @@
-"""Real NVP and splines of normflows learn a density; a planar flow is inverted by its variational bound."""
+"""Real NVP and splines of normflows learn a density, and are inverted."""
 
 import normflows as nf
 import torch

@@ -1,4 +1,4 @@
-"""A moving average of a network's weights, and of its copy after the fact from saved averages."""
+"""A moving average of a network's weights, saved and loaded."""
 
 import torch
 from ema_pytorch import EMA
