@@ -17,6 +17,7 @@ __all__ = ["ENDING", "FAILED", "LEFT", "RUNNING", "THROUGH", "WAITING", "Board",
 RUNNING, WAITING, FAILED, LEFT, ENDING, THROUGH = range(6)
 _HEAD = struct.Struct("<qqq")  # number of rows, row of the first failure or -1, whether it has been reported
 _ROW = struct.Struct("<qqqqq")  # rank, pid, state, asked, number of the last collective
+_FIELD = struct.Struct("<q")  # one of them
 _TEXT = 448
 _SIZE = 1024
 _CALL_AT, _PLACE_AT = 64, 64 + _TEXT + 2
@@ -45,6 +46,7 @@ class Board:
         if rows is not None:
             _HEAD.pack_into(self._memory, 0, rows, -1, 0)
         self.count = _HEAD.unpack_from(self._memory, 0)[0]
+        self._last_call = ""  # that this process has written
 
     def row(self, index):
         """What a process has written."""
@@ -72,12 +74,14 @@ class Board:
     def call(self, index, number, text):
         """Say which collective has begun."""
         at = (index + 1) * _SIZE
-        struct.pack_into("<q", self._memory, at + 32, number)
-        self._write(at + _CALL_AT, text)
+        _FIELD.pack_into(self._memory, at + 32, number)
+        if text != self._last_call:  # in a loop it is the same again
+            self._write(at + _CALL_AT, text)
+            self._last_call = text
 
     def state(self, index, state):
         """Say what the process does."""
-        struct.pack_into("<q", self._memory, (index + 1) * _SIZE + 16, state)
+        _FIELD.pack_into(self._memory, (index + 1) * _SIZE + 16, state)
 
     def place(self, index, text, state=None):
         """Say where the program is, or how it failed."""
@@ -89,15 +93,15 @@ class Board:
         """Ask all processes to write where their programs are."""
         for index in range(self.count):
             at = (index + 1) * _SIZE + 24
-            struct.pack_into("<q", self._memory, at, struct.unpack_from("<q", self._memory, at)[0] + 1)
+            _FIELD.pack_into(self._memory, at, _FIELD.unpack_from(self._memory, at)[0] + 1)
 
     def leave_elsewhere(self, rank, number):
         """Say that a rank of another machine has left, after this many collectives of the group of all."""
-        struct.pack_into("<q", self._memory, (self.count + 1) * _SIZE + 8 * rank, number + 1)
+        _FIELD.pack_into(self._memory, (self.count + 1) * _SIZE + 8 * rank, number + 1)
 
     def left_elsewhere(self):
         """{rank: number of its last collective} for the ranks of other machines that have left."""
-        numbers = enumerate(struct.iter_unpack("<q", self._memory[(self.count + 1) * _SIZE :]))
+        numbers = enumerate(_FIELD.iter_unpack(self._memory[(self.count + 1) * _SIZE :]))
         return {rank: number - 1 for rank, (number,) in numbers if number}
 
     @property
@@ -108,7 +112,7 @@ class Board:
 
     @failure.setter
     def failure(self, index):
-        struct.pack_into("<q", self._memory, 8, index)
+        _FIELD.pack_into(self._memory, 8, index)
 
     @property
     def is_reported(self):
@@ -117,7 +121,7 @@ class Board:
 
     def set_reported(self):
         """Say that it has been printed."""
-        struct.pack_into("<q", self._memory, 16, 1)
+        _FIELD.pack_into(self._memory, 16, 1)
 
 
 def is_alive(pid):

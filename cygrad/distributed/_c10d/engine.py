@@ -5,11 +5,11 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 
-__all__ = ["FINISHED", "Engine", "Handle"]
+__all__ = ["FINISHED", "Engine", "Handle", "give_way"]
 
 _SPINS = 500  # looks at a transfer before the first pause between two
 _SHORT, _LONG, _OFTEN = 5e-5, 1e-3, 0.05  # seconds: pauses, and the time between two looks at the other processes
-_give_way = getattr(os, "sched_yield", lambda: None)  # to whom this process waits for, if they share a core
+give_way = getattr(os, "sched_yield", lambda: None)  # to whom this process waits for, if they share a core
 
 
 class Handle(ABC):
@@ -27,7 +27,7 @@ class Handle(ABC):
         for _ in range(_SPINS):
             if self.test():
                 return
-            _give_way()
+            give_way()
         begin = looked = time.monotonic()
         while not self.test():
             now = time.monotonic()

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import traceback
-import weakref
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,7 +61,12 @@ def program_line(frame):
     """The innermost line that is not in this package, as "train.py:38"."""
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
-    return "?" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return "?" if frame is None else _place(frame.f_code.co_filename, frame.f_lineno)
+
+
+@lru_cache
+def _place(file, number):
+    return f"{os.path.basename(file)}:{number}"
 
 
 def _failure_line(trace):
@@ -79,8 +84,11 @@ class _Watch:
     def __init__(self, guard, members, call, number, is_of_all=False):
         self._guard, self._members, self._call, self._number = guard, members, call, number
         self._is_of_all = is_of_all  # whether the number counts collectives of the group of all
-        self._text = numbered(number, call)
         self._has_noted = False
+
+    @property
+    def _text(self):
+        return numbered(self._number, self._call)
 
     def begin(self):
         self._guard.board.call(self._guard.index, self._number, self._call)
@@ -164,7 +172,6 @@ class Guard:
         self.far_failure = None  # rank and text of a failure on another machine
         self._is_ended = threading.Event()
         self._under_way, self._lock, self._number_of_all = 0, threading.Lock(), 0
-        self._numbers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._is_closed = False
         self.board = self._meet(here)
         first = here.bcast(self.rank, 0)
@@ -239,7 +246,8 @@ class Guard:
                 "  to fix it: fork before init_process_group, or leave collectives to the process that called it"
             )
         is_between_two = name.startswith(("send", "recv"))
-        number = self._numbers[group] = self._numbers.get(group, 0) + (not is_between_two)
+        group.count += not is_between_two
+        number = group.count
         text = _described(name, tensors)
         is_of_all = group.group_desc == "default_pg"
         if is_of_all:
@@ -252,9 +260,8 @@ class Guard:
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
         self.count(1)
-        return _Watch(
-            self, group._ranks if peer is None else [group._ranks[peer]], text, number, is_of_all and not is_between_two
-        )
+        members = group._ranks if peer is None else [group._ranks[peer]]
+        return _Watch(self, members, text, number, is_of_all and not is_between_two)
 
     def count(self, change):
         """Count the collectives that are under way."""
@@ -414,9 +421,14 @@ def _described(name, tensors):
     """A call as "all_reduce(2, 3) float32"."""
     if not tensors:
         return name
-    shown = ", ".join(f"{tuple(each.shape)} {str(each.dtype).rpartition('.')[2]}" for each in tensors[:3])
+    shown = ", ".join([_shape_and_dtype(each.shape, each.dtype) for each in tensors[:3]])
     more = f", ... {len(tensors)} tensors" if len(tensors) > 3 else ""
     return f"{name} of {shown}{more}"
+
+
+@lru_cache
+def _shape_and_dtype(shape, dtype):
+    return f"{tuple(shape)} {str(dtype).rpartition('.')[2]}"
 
 
 def _group_of(call):

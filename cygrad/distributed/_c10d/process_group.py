@@ -1,12 +1,12 @@
 """`ProcessGroup`: the processes that take part in a collective, and the collectives by their low-level names."""
 
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from cygrad import device as _device
+from cygrad import strided
 from cygrad.distributed._c10d import wire
 from cygrad.distributed._c10d.reduce_ops import ReduceOp, check_reduction
 from cygrad.distributed._c10d.stores import PrefixStore
@@ -146,6 +146,7 @@ class ProcessGroup:
     ):  # fmt: skip
         self._engines, self._ranks, self._rank = engines, ranks, rank
         self._name, self._config, self._guard = name, config, guard
+        self.count = 0  # of the collectives that have begun
         self._timeout_given, self._timeout = timeout, timeout.total_seconds()
         self._store = PrefixStore(group_name, store)
         self.group_name = str(group_name)
@@ -209,8 +210,11 @@ class ProcessGroup:
         watch = None
         if self._guard is not None:
             watch = self._guard.entered(self, name, tensors, details, peer)
-        with self._engine(tensors[0]).together() if len(tensors) > 1 else nullcontext():
-            handles = [begin(self._engine(tensor), parcel.array, tensor) for tensor, parcel in zip(tensors, parcels)]
+        if len(tensors) == 1:
+            handles = [begin(self._engine(tensors[0]), parcels[0].array, tensors[0])]
+        else:
+            with self._engine(tensors[0]).together():
+                handles = [begin(self._engine(each), parcel.array, each) for each, parcel in zip(tensors, parcels)]
         writes = [parcel.write for parcel in parcels if parcel.write is not None]
         return Work(tensors if results is None else results, handles, writes, watch, self._timeout)
 
@@ -219,7 +223,7 @@ class ProcessGroup:
     def allreduce(self, tensors, op=ReduceOp.SUM, **_):
         """Reduce tensors over all processes, in place."""
         tensors = _as_list(tensors)
-        if any(tensor.is_sparse or tensor.is_sparse_csr for tensor in tensors):
+        if any(tensor.layout is not strided for tensor in tensors):
             from cygrad.distributed._c10d import sparse  # which is made of the collectives of objects
 
             return joined([sparse.all_reduce(tensor, op, self) for tensor in tensors], tensors)

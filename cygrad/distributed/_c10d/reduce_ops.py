@@ -111,7 +111,7 @@ def supports_complex(reduceOp):
 
 def check_reduction(op, tensor, name):
     """Raise what PyTorch raises for a reduction that does not exist for this dtype."""
-    if not isinstance(op, ReduceOp):
+    if type(op) is not RedOpType and not isinstance(op, ReduceOp):
         raise TypeError(
             f"{name}(): incompatible function arguments. op={op!r} is not a reduction\n"
             "  to fix it: pass one of `ReduceOp.SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR`, `BXOR`"
@@ -119,11 +119,12 @@ def check_reduction(op, tensor, name):
     kind = kind_of(op)
     if kind is RedOpType.PREMUL_SUM:
         raise TypeError(f"{name}(): incompatible function arguments. `PREMUL_SUM` needs a factor, and is NCCL's only")
-    if tensor.is_complex() and kind not in _OF_COMPLEX:
+    dtype = tensor.dtype
+    if dtype.is_complex and kind not in _OF_COMPLEX:
         raise ValueError(f"{name} does not support {kind} on complex tensors")
-    is_integral = not (tensor.is_floating_point() or tensor.is_complex())
+    is_integral = not (dtype.is_floating_point or dtype.is_complex)
     if kind in _BITWISE and not is_integral:
-        raise RuntimeError(f"Cannot use ReduceOp.{kind.name} with non-integral dtype\n  got {tensor.dtype}")
+        raise RuntimeError(f"Cannot use ReduceOp.{kind.name} with non-integral dtype\n  got {dtype}")
     if kind is RedOpType.AVG and is_integral:
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {_legacy_name(tensor)}\n"

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cygrad import cat, float32, uint8
+from cygrad import bool as boolean
+from cygrad import cat, float32, strided, uint8
 from cygrad.autograd.grad_mode import no_grad
 from cygrad.distributed._c10d.reduce_ops import RedOpType, kind_of
 
@@ -32,17 +33,28 @@ class Parcel(NamedTuple):
 def reduction(op, tensor):
     """The engine's name for a reduction of tensors like this one; for bools, "sum" means "or"."""
     name = _OPS[kind_of(op)]
-    return _OF_BOOLS.get(name, name) if tensor.dtype.itemsize == 1 and _is_bool(tensor) else name
+    return _OF_BOOLS.get(name, name) if tensor.dtype is boolean else name
 
 
-def _is_bool(tensor):
-    return str(tensor.dtype).endswith("bool")
+def _elements(tensor, writes, on_device):
+    """The tensor's elements as an array for the engine, and what writes them back; None if they share memory."""
+    if tensor.layout is not strided:
+        raise ValueError("Tensors must be dense\n  to fix it: call to_dense() before")
+    array, back = None, None
+    if not (on_device or tensor.is_cuda or tensor.dtype.is_complex):
+        array = tensor.detach().numpy()  # most tensors: their own memory
+    if array is None or not array.flags.c_contiguous:
+        plain = _dense(tensor, on_device)
+        array, back = _array(plain, on_device), _written_back(tensor, plain, writes)
+    elif array.ndim != 1:
+        array = array.reshape(-1)
+    if writes and not _is_writable(array):
+        _copy(tensor, tensor)  # raises the error of a tensor that must not be written
+    return array, back
 
 
 def _dense(tensor, on_device):
     """The tensor as a contiguous one on the engine's device, itself where it is so already."""
-    if tensor.layout.__str__() != "torch.strided":
-        raise ValueError("Tensors must be dense\n  to fix it: call to_dense() before")
     plain = tensor.detach()
     if plain.is_cuda and not on_device:
         plain = plain.cpu()
@@ -76,11 +88,8 @@ def _copy(target, source):
 
 def moved(tensor, writes=True, on_device=False):
     """The bytes of a tensor."""
-    plain = _dense(tensor, on_device)
-    array = _array(plain, on_device)
-    if writes and not _is_writable(array):
-        _copy(tensor, tensor)  # raises the error of a tensor that must not be written
-    return Parcel(_bytes_of(array), _written_back(tensor, plain, writes))
+    array, back = _elements(tensor, writes, on_device)
+    return Parcel(_bytes_of(array), back)
 
 
 def _is_writable(array):
@@ -92,18 +101,14 @@ def reduced(tensor, op, size, writes=True, on_device=False):
 
     Writing divides first where the mean is asked for.
     """
-    plain = _dense(tensor, on_device)
-    array = _array(plain, on_device)
-    if writes and not _is_writable(array):
-        _copy(tensor, tensor)
-    if _is_bool(tensor):
-        return Parcel(_bytes_of(array), _written_back(tensor, plain, writes))
+    array, back = _elements(tensor, writes, on_device)
+    if tensor.dtype is boolean:
+        return Parcel(_bytes_of(array), back)
     narrow = array
     if on_device and str(array.dtype).startswith("torch.float8"):
         array = array.to(float32)
     elif not on_device and array.dtype.isbuiltin != 1:
         array = array.astype(np.float32)
-    back = _written_back(tensor, plain, writes)
     is_mean = kind_of(op) is RedOpType.AVG
     if not writes or (back is None and array is narrow and not is_mean):
         return Parcel(array, None)

@@ -2,11 +2,13 @@
 
 import time
 
-from cygrad.distributed._c10d.engine import FINISHED
+from cygrad.distributed._c10d.engine import FINISHED, give_way
 from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.futures import Future
 
 __all__ = ["Work"]
+
+_LOOKS = 100  # at what may be finished in a moment, before others are told that this process waits
 
 
 class Work:
@@ -44,7 +46,9 @@ class Work:
 
         timeout: a `timedelta`; by default the one of the group.
         """
-        if not self._is_done and not self.is_completed():
+        if not self._is_done:
+            self._guarded(self._look)
+        if not self._is_done:
             if self._watch is not None:
                 self._watch.begin()
             self._guarded(self._wait, self._timeout if timeout is None else timeout.total_seconds())
@@ -53,6 +57,19 @@ class Work:
         if self._error is not None:
             raise self._error
         return True
+
+    def _test(self):
+        for handle in self._handles:
+            if not handle.test():
+                return False
+        return True
+
+    def _look(self):
+        for _ in range(_LOOKS):
+            if self._test():
+                return True
+            give_way()
+        return False
 
     def _wait(self, timeout):
         begin = time.monotonic()
@@ -67,7 +84,9 @@ class Work:
             if move(*args):
                 for finish in self._finish:
                     finish()
-                self._source = next((h.source() for h in self._handles if h.source() is not None), None)
+                for handle in self._handles:
+                    if self._source is None:
+                        self._source = handle.source()
                 if self._watch is not None:
                     self._watch.finished()
                 self._end()
@@ -88,7 +107,7 @@ class Work:
     def is_completed(self):
         """Whether it is finished, with success or not; moves it on."""
         if not self._is_done:
-            self._guarded(lambda: all(handle.test() for handle in self._handles))
+            self._guarded(self._test)
         return self._is_done
 
     def is_success(self):

@@ -22,13 +22,17 @@ class World:
         self.coalescing = None  # collects what is called within `_coalescing_manager`
 
 
+class _Local(threading.local):
+    world: World | None = None
+
+
 _OF_PROCESS = World()
-_LOCAL = threading.local()
+_LOCAL = _Local()
 
 
 def current():
     """The world of this thread: that of the process, unless the thread stands for a process of its own."""
-    return getattr(_LOCAL, "world", None) or _OF_PROCESS
+    return _LOCAL.world or _OF_PROCESS
 
 
 def enter(world):
