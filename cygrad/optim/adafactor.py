@@ -7,7 +7,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, loss_of, refuse_sparse, widened
+from cygrad.optim._checks import refuse_sparse
+from cygrad.optim._state import widened
+from cygrad.optim.optimizer import Optimizer, loss_of
 
 __all__ = ["Adafactor"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, refuse_sparse
+from cygrad.optim._checks import check_learning_rate, refuse_sparse
+from cygrad.optim.optimizer import Optimizer, loss_of
 
 __all__ = ["Muon"]
 
