@@ -106,7 +106,7 @@ def randint_arguments(args, low, high, size):
 
 def wrong_dtype(wanted, function):
     """Return the error for a `dtype` argument that is not a dtype."""
-    return TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {messages.type_name(wanted)}")
+    return messages.wrong_keyword(function, "dtype", "torch.dtype", wanted)
 
 
 def type_of_out(out, named, function):
