@@ -8,11 +8,11 @@ import cygrad
 from cygrad import Tensor
 
 
-def check_learning_rate(lr: Any) -> None:
+def check_learning_rate(lr: Any, may_be_nan: bool = False) -> None:
     """Raise `ValueError` unless this is a nonnegative number, or a tensor holding one."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0:
+    if lr < 0.0 if may_be_nan else not 0.0 <= lr:
         raise ValueError(f"Invalid learning rate: {lr}")
 
 

@@ -70,11 +70,16 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {typename(params)}"
             )
+        if isinstance(params, cygrad.nn.Module) and not hasattr(type(params), "__iter__"):
+            raise TypeError(f"'{type(params).__name__}' object is not iterable\n  to fix it: pass model.parameters()")
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if len(groups) == 0:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list\n  parameters() can be iterated over once, and finds modules in "
+                "attributes and in nn.ModuleList, but not in plain lists"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -202,7 +207,10 @@ class Optimizer:
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(parameter))
             differentiable = self.defaults.get("differentiable")
             if not (differentiable or parameter.is_leaf or parameter.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    "can't optimize a non-leaf Tensor\n  it is the result of an op: optimize the tensors that it was "
+                    "computed from, or make it a leaf, as in x.detach().requires_grad_()"
+                )
 
     def _check_names(self, named: bool) -> None:
         if self.param_groups and named != ("param_names" in self.param_groups[0]):

@@ -55,7 +55,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_learning_rate(lr)
+        check_learning_rate(lr, may_be_nan=True)  # as in PyTorch
         if momentum < 0.0:
             raise ValueError(f"Invalid momentum value: {momentum}")
         if weight_decay < 0.0:
