@@ -291,7 +291,10 @@ _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 def __getattr__(name):
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'cygrad' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
+        from cygrad._core.errors.spelling import suggestion  # needed only here
+
+        text = f"module 'cygrad' has no attribute {name!r}{suggestion(name, {*globals(), *_ON_FIRST_USE})}"
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])
     if module.__name__ == f"{__name__}.{name}":
         return module  # bound in this namespace by the import

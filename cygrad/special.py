@@ -41,6 +41,7 @@ from cygrad._ops.elementwise.bessel import (
     scaled_modified_bessel_k1,
     spherical_bessel_j0,
 )
+from cygrad._ops.elementwise.gamma_functions import zeta
 from cygrad._ops.elementwise.polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,
@@ -55,6 +56,6 @@ from cygrad._ops.elementwise.polynomials import (
     shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w,
 )
-from cygrad._ops.elementwise.special_functions import entr, erfcx, log_ndtr, ndtr, ndtri, xlog1py, zeta
+from cygrad._ops.elementwise.special_functions import entr, erfcx, log_ndtr, ndtr, ndtri, xlog1py
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from checkout import CHECKOUT
 
 try:
     import cygrad
@@ -23,7 +24,6 @@ try:
 except ImportError:  # not compiled: only tests that read sources can pass
     cygrad = None
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["on_device"] if cygrad else []
 
 # A shared machine may delay any single example, which means nothing. With CYGRAD_REPRODUCIBLE set, every run uses the

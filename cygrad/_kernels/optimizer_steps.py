@@ -13,13 +13,12 @@ shared_numbers = formulas.shared_numbers
 FORMULA_OPTIONS = formulas.OPTIONS
 
 
-def kept(arrays):
-    """Return arrays that are about to be used directly, after a running capture has taken their memory."""
+def keep_for_graphs(arrays):
+    """Have a running capture of a CUDA graph, if there is one, keep the memory of arrays about to be used directly."""
     if is_elsewhere():
         from cygrad._kernels.gpu.runtime.graph_capture import keep  # needed only for GPUs
 
         keep(arrays)
-    return arrays
 
 
 def any_sparse(grads):
@@ -70,11 +69,11 @@ def _by_place(params, *others):
 
 def _without_meta(params, *others):
     """Do `_by_place` for the parameters that have elements to change."""
-    kept = [i for i, p in enumerate(params) if not is_meta(p)]
-    if not kept:
+    with_elements = [i for i, p in enumerate(params) if not is_meta(p)]
+    if not with_elements:
         return []
-    parts = _by_place(*([values[i] for i in kept] for values in (params, *others)))
-    return [(module, [kept[i] for i in places], arrays) for module, places, arrays in parts]
+    parts = _by_place(*([values[i] for i in with_elements] for values in (params, *others)))
+    return [(module, [with_elements[i] for i in places], arrays) for module, places, arrays in parts]
 
 
 def formula_step(name, rows):

@@ -29,6 +29,9 @@ FUNCTIONS = {
         "adjoint angle complex conj imag is_conj is_neg polar real resolve_conj resolve_neg view_as_complex "
         "view_as_real "
     ),
+    "elementwise.gamma_functions": (
+        "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma "
+    ),
     "elementwise.logic": (
         "allclose bitwise_and bitwise_and_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_xor "
         "bitwise_xor_ equal isclose isfinite isinf isnan logical_and logical_and_ logical_not logical_not_ "
@@ -36,9 +39,6 @@ FUNCTIONS = {
     ),
     "elementwise.predicates": (
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
-    ),
-    "elementwise.python_functions": (
-        "resize_as_ "
     ),
     "elementwise.rounding": (
         "ceil ceil_ fix fix_ floor floor_ floor_divide floor_divide_ fmod fmod_ frac frac_ remainder "
@@ -48,8 +48,7 @@ FUNCTIONS = {
         "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin maximum minimum "
     ),
     "elementwise.special_functions": (
-        "digamma digamma_ erfc erfc_ erfinv erfinv_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma "
-        "mvlgamma_ polygamma "
+        "erfc erfc_ erfinv erfinv_ "
     ),
     "elementwise.trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
@@ -253,6 +252,9 @@ FUNCTIONS = {
     "shape.reshaping": (
         "broadcast_to moveaxis movedim ravel unflatten "
     ),
+    "shape.resizing": (
+        "resize_as_ "
+    ),
     "shape.slice_scatter": (
         "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
     ),
@@ -312,6 +314,10 @@ METHODS = {
     "elementwise.complex": (
         "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
     ),
+    "elementwise.gamma_functions": (
+        "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma "
+        "polygamma_ "
+    ),
     "elementwise.logic": (
         "allclose bitwise_and bitwise_and_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_xor "
         "bitwise_xor_ equal isclose isfinite isinf isnan logical_and logical_and_ logical_not logical_not_ "
@@ -319,9 +325,6 @@ METHODS = {
     ),
     "elementwise.predicates": (
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
-    ),
-    "elementwise.python_functions": (
-        "apply_ dim_order map2_ map_ resize resize_ resize_as resize_as_ to_dense "
     ),
     "elementwise.python_map": (
         "apply_ map2_ map_ "
@@ -334,8 +337,7 @@ METHODS = {
         "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin maximum minimum "
     ),
     "elementwise.special_functions": (
-        "digamma digamma_ erfc erfc_ erfinv erfinv_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma "
-        "mvlgamma_ polygamma polygamma_ "
+        "erfc erfc_ erfinv erfinv_ "
     ),
     "elementwise.trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
@@ -451,6 +453,9 @@ METHODS = {
     "shape.reshaping": (
         "broadcast_to expand_as moveaxis movedim ravel reshape_as squeeze_ swapaxes_ swapdims_ t_ transpose_ "
         "unflatten unsqueeze_ view_as "
+    ),
+    "shape.resizing": (
+        "dim_order resize resize_ resize_as resize_as_ "
     ),
     "shape.slice_scatter": (
         "as_strided_scatter diagonal_scatter select_scatter slice_scatter "

@@ -52,10 +52,10 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A region that depends on the parameters: it is to be read from the distribution.
+    """A region that depends on the parameters; only the distribution knows it.
 
-    What is known of all these regions is given by `constraints.dependent(is_discrete=False, event_dim=1)`; asking for
-    what is not known raises NotImplementedError.
+    `constraints.dependent(is_discrete=False, event_dim=1)` states what all these regions have in common. Asking for
+    anything else raises NotImplementedError.
 
     >>> import cygrad
     >>> from cygrad.distributions import constraints
@@ -85,7 +85,7 @@ class _Dependent(Constraint):
         return value
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> Any:
-        """Return a constraint of this kind of which more is known."""
+        """Return a constraint that states more."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -124,7 +124,7 @@ class _DependentProperty(property, _Dependent):
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
-    def __call__(self, fn: Callable[..., Any]) -> Any:  # type: ignore[override]  # a decorator, not a constraint of which more is known
+    def __call__(self, fn: Callable[..., Any]) -> Any:  # type: ignore[override]  # a decorator
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 

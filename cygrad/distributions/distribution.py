@@ -106,7 +106,7 @@ class Distribution:
     def set_default_validate_args(value: bool) -> None:
         """Set whether distributions created from now on validate their parameters and values.
 
-        Raises ValueError for what is no bool.
+        Raises ValueError for anything but a bool.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Distribution.set_default_validate_args(False)

@@ -28,7 +28,7 @@ _formulas: dict[Any, Any] = {}  # (class of p, class of q): formula
 def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
     """Return a decorator that registers a function of (p, q) with `kl_divergence` for these classes and subclasses.
 
-    Raises TypeError for what is no class.
+    Raises TypeError for anything but a class.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> class Constant(dist.Distribution): pass

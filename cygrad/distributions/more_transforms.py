@@ -231,7 +231,7 @@ class CorrCholeskyTransform(Transform):
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape.
 
-        Raises ValueError for what is no square matrix.
+        Raises ValueError unless it is a square matrix.
 
         >>> import cygrad.distributions as dist
         >>> dist.CorrCholeskyTransform().inverse_shape((2, 3, 3))
@@ -446,7 +446,7 @@ class ConstraintRegistry:
     def register(self, constraint: Any, factory: Any = None) -> Any:
         """Register `factory(constraint)`, which creates the transform, for a class, given by itself or by an object.
 
-        Returns the factory, or a decorator if it is omitted. Raises TypeError for what is no constraint.
+        Returns the factory, or a decorator if it is omitted. Raises TypeError for anything but a constraint.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> from cygrad.distributions import constraints, constraint_registry

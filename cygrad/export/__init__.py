@@ -33,8 +33,8 @@ def export(
     `dynamic_shapes` tells which dimensions of the arguments vary, by a `Dim` or a name for each; all other lengths are
     fixed, and so are arguments that are no tensors. The remaining arguments are taken, and change nothing.
 
-    Raises ValueError for what is no module, and `torch._dynamo.exc.UserError` for a module that cannot be recorded or
-    that works for one length only.
+    Raises ValueError for anything but a module, and `torch._dynamo.exc.UserError` for a module that cannot be recorded
+    or that works for one length only.
 
     >>> import cygrad
     >>> batch = cygrad.export.Dim("batch")
@@ -63,7 +63,7 @@ def save(ep: Any, f: Any, *, extra_files: Any = None, opset_version: Any = None,
     """Save an exported program with its parameters and buffers to a path or a binary file.
 
     `extra_files` are texts or bytes by name to keep along. The file is one of `torch.save`, in cygrad's own terms;
-    PyTorch's `torch.export.load` does not read it. Raises TypeError for what is no exported program.
+    PyTorch's `torch.export.load` does not read it. Raises TypeError for anything but an exported program.
 
     >>> import cygrad
     >>> import io

@@ -150,7 +150,7 @@ class ShapesCollection:
 
 
 class AdditionalInputs:
-    """Further arguments from which it shows which lengths vary; `export` takes them as `dynamic_shapes`.
+    """The arguments of further calls, which show the lengths that vary; `export` takes it as `dynamic_shapes`.
 
     >>> import cygrad
     >>> more = cygrad.export.AdditionalInputs()
@@ -185,16 +185,46 @@ class AdditionalInputs:
         return _mapped(_varying, *(_by_parameter(m, *each) for each in [(args, kwargs), *self._examples]))
 
     def verify(self, ep):
-        """Call an exported program with all of these arguments. Raises AssertionError if it does not take them.
+        """Check that an exported program takes all of these arguments, without running it.
+
+        Raises RuntimeError if their number, structure, dimensions or lengths are others.
 
         >>> import cygrad
         >>> more = cygrad.export.AdditionalInputs()
         >>> more.add((cygrad.ones(5, 2),))
         >>> more.verify(cygrad.export.export(cygrad.nn.ReLU(), (cygrad.ones(3, 2),), dynamic_shapes=more))
         """
-        module = ep.module()
         for args, kwargs in self._examples:
-            module(*args, **(kwargs or {}))
+            kwargs = kwargs or {}
+            paths = {id(value): path for path, value in _leaves("*args", args)}
+            for name, given in kwargs.items():
+                paths.update((id(value), path) for path, value in _leaves(name, given))
+            for name, t in ep._program.bound(args, kwargs).items():
+                _check_lengths(paths[id(t)], t.shape, ep._shapes[name][1])
+
+
+def _leaves(path, value):
+    """Yield (how PyTorch's errors name its place, the value) for each value in nested lists and dictionaries."""
+    if isinstance(value, (list, tuple, dict)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(f"{path}[{key!r}]", item)
+    else:
+        yield path, value
+
+
+def _check_lengths(path, shape, wanted):
+    """Raise RuntimeError unless a tensor has the lengths that a program was exported for; None stands for any."""
+    if len(shape) != len(wanted):
+        shown = ", ".join("*" if length is None else str(length) for length in wanted)
+        raise RuntimeError(
+            f"Unexpected number of dimensions in input at {path}.shape (expected torch.Size([{shown}]), got {shape})"
+        )
+    for dim, (length, expected) in enumerate(zip(shape, wanted)):
+        if expected is not None and length != expected:
+            raise RuntimeError(
+                f"Expected input at {path}.shape[{dim}] to be equal to {expected}, but got {length}. If you meant for "
+                "this dimension to be dynamic, please re-export and specify dynamic_shapes (e.g. with Dim.DYNAMIC)"
+            )
 
 
 def resolved(shapes, m, args, kwargs):

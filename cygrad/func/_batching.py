@@ -38,12 +38,11 @@ def vmap(
     "different". `chunk_size`: how many samples to compute at once.
 
     The function is called once, on tensors that look like those of one sample; each op runs on the samples of all
-    (Note [Batches] in `_core/transforms/vmap_levels.py`). It is called once per sample instead if it uses an op
-    without a batching
-    rule (with a warning), or one that cannot draw different random numbers for all samples at once. Raises RuntimeError
-    for operations that need a value, such as `item()` or `if` of a batched tensor, for changing an unbatched tensor in
-    place by a batched one, and for random numbers; ValueError for dimensions that do not fit and for non-tensor
-    results.
+    (Note [Batches] in `_core/transforms/vmap_levels.py`). It is called once per sample instead if it uses an op without
+    a batching rule (with a warning), or one that cannot draw different random numbers for all samples at once. Raises
+    RuntimeError for operations that need a value, such as `item()` or `if` of a batched tensor, for changing an
+    unbatched tensor in place by a batched one, and for random numbers; ValueError for dimensions that do not fit and
+    for non-tensor results.
 
     >>> import cygrad
     >>> cygrad.vmap(lambda x: x.sum())(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))

@@ -1,4 +1,4 @@
-"""Events of Apple's GPUs, of which there are none."""
+"""Events of Apple's GPUs, which cygrad does not use."""
 
 from cygrad.backends import _absent
 

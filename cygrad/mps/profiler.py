@@ -1,4 +1,4 @@
-"""The profiler of Apple's GPUs, of which there are none."""
+"""The profiler of Apple's GPUs, which cygrad does not use."""
 
 from contextlib import contextmanager
 

@@ -40,6 +40,11 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = cygrad.empty(0)
+        if not hasattr(data, "detach"):
+            raise AttributeError(
+                f"'{type(data).__name__}' object has no attribute 'detach'\n"
+                "  to fix it: pass a tensor, as in nn.Parameter(torch.tensor(data))"
+            )
         if data.layout is not cygrad.strided and not issubclass(cls, type(data)):
             cls = _of_sparse(cls, type(data))
         if type(data) is not Tensor and _results_are_its_own(type(data)):

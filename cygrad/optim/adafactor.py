@@ -7,7 +7,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, loss_of, refuse_sparse, widened
+from cygrad.optim._checks import refuse_sparse
+from cygrad.optim._state import widened
+from cygrad.optim.optimizer import Optimizer, loss_of
 
 __all__ = ["Adafactor"]
 
@@ -62,7 +64,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         wanted = {"Learning rate": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}
         for name, value in wanted.items():
-            if value is not None and not value >= 0.0:
+            if not (value is None and name == "epsilon1" or 0.0 <= value):
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
         super().__init__(
             params,

@@ -7,8 +7,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad.optim._checks import check_implementation, check_learning_rate, check_not_negative
+from cygrad.optim._state import state_dtype
 from cygrad.optim.formula import FormulaOptimizer
-from cygrad.optim.optimizer import check_implementation, check_learning_rate, check_not_negative, state_dtype
 
 __all__ = ["Adagrad"]
 

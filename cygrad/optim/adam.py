@@ -10,18 +10,10 @@ from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, with_gradients
 from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import adam_step, any_complex, any_sparse, count_steps
+from cygrad.optim._checks import check_betas, check_implementation, check_learning_rate
+from cygrad.optim._state import as_real, state_dtype, widened
 from cygrad.optim.formula import rate_of
-from cygrad.optim.optimizer import (
-    Optimizer,
-    as_real,
-    check_betas,
-    check_implementation,
-    check_learning_rate,
-    loss_of,
-    recording,
-    state_dtype,
-    widened,
-)
+from cygrad.optim.optimizer import Optimizer, loss_of, recording
 
 __all__ = ["Adam", "AdamW"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad.optim._checks import check_learning_rate, check_not_negative
 from cygrad.optim.formula import FormulaOptimizer, zeros
-from cygrad.optim.optimizer import check_learning_rate, check_not_negative
 
 __all__ = ["ASGD"]
 

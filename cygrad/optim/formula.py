@@ -16,19 +16,11 @@ from cygrad._kernels.optimizer_steps import (
     any_sparse,
     formula_in_place,
     formula_step,
-    kept,
+    keep_for_graphs,
     shared_numbers,
 )
-from cygrad.optim.optimizer import (
-    Optimizer,
-    _count_on_gpu,
-    as_real,
-    is_half,
-    loss_of,
-    recording,
-    state_dtype,
-    widened,
-)
+from cygrad.optim._state import as_real, count_on_gpu, is_half, state_dtype, widened
+from cygrad.optim.optimizer import Optimizer, loss_of, recording
 
 __all__ = ["FormulaOptimizer"]
 
@@ -76,7 +68,7 @@ class FormulaOptimizer(Optimizer):
                 if not state:
                     state.update(self._first_state(param, group))
                     if group.get("capturable") and param.is_cuda:
-                        _count_on_gpu(state, param)
+                        count_on_gpu(state, param)
                 if group["differentiable"]:
                     with recording():
                         self._step_recorded(param, state, group)
@@ -135,7 +127,8 @@ class FormulaOptimizer(Optimizer):
 
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         given = [*arrays_for_update([param, *state.values()]), array_of(param.grad)]
-        p, *arrays, grad = [as_real(a) for a in kept(given)]
+        keep_for_graphs(given)
+        p, *arrays, grad = [as_real(a) for a in given]
         values = dict(zip(state, arrays))
         parts = self._parts(values, group)
         if parts is not None and formula_in_place(p, grad, parts, lambda: self._arguments(values, group)):

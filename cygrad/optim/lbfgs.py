@@ -8,7 +8,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, widened
+from cygrad.optim._checks import check_learning_rate
+from cygrad.optim._state import widened
+from cygrad.optim.optimizer import Optimizer
 
 __all__ = ["LBFGS"]
 

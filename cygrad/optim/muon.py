@@ -8,7 +8,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, refuse_sparse
+from cygrad.optim._checks import check_learning_rate, refuse_sparse
+from cygrad.optim.optimizer import Optimizer, loss_of
 
 __all__ = ["Muon"]
 
@@ -55,7 +56,7 @@ class Muon(Optimizer):
         if isinstance(lr, Tensor):
             check_learning_rate(lr)
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
-            if not value >= 0.0:
+            if not 0.0 <= value:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")

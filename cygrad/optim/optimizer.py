@@ -8,18 +8,18 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
+from cygrad.optim._state import adapted, count_in_tensors, count_on_gpu
 from cygrad.utils import typename
 from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
-from cygrad.utils.interop import as_tensor, is_tensor_like, on_writable_memory
+from cygrad.utils.interop import on_writable_memory
 from cygrad.utils.warning import warn
 
 __all__ = [
@@ -70,11 +70,16 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {typename(params)}"
             )
+        if isinstance(params, cygrad.nn.Module) and not hasattr(type(params), "__iter__"):
+            raise TypeError(f"'{type(params).__name__}' object is not iterable\n  to fix it: pass model.parameters()")
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if len(groups) == 0:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list\n  parameters() can be iterated over once, and finds modules in "
+                "attributes and in nn.ModuleList, but not in plain lists"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -202,7 +207,10 @@ class Optimizer:
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(parameter))
             differentiable = self.defaults.get("differentiable")
             if not (differentiable or parameter.is_leaf or parameter.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    "can't optimize a non-leaf Tensor\n  it is the result of an op: optimize the tensors that it was "
+                    "computed from, or make it a leaf, as in x.detach().requires_grad_()"
+                )
 
     def _check_names(self, named: bool) -> None:
         if self.param_groups and named != ("param_names" in self.param_groups[0]):
@@ -268,9 +276,9 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in by_number:
                 parameter = by_number[key]
-                state[parameter] = {k: _adapted(k, v, parameter) for k, v in value.items()}
+                state[parameter] = {k: adapted(k, v, parameter) for k, v in value.items()}
                 if parameter.is_cuda and capturable.get(key):
-                    _count_on_gpu(state[parameter], parameter)
+                    count_on_gpu(state[parameter], parameter)
             else:
                 state[key] = value
         for group, saved in zip(self.param_groups, saved_groups):
@@ -316,7 +324,7 @@ class Optimizer:
                 group.setdefault(name, default)
             if self._counts_in_tensors:
                 for parameter in group["params"]:
-                    _count_in_tensors(self.state.get(parameter, {}), parameter, group.get("capturable"))
+                    count_in_tensors(self.state.get(parameter, {}), parameter, group.get("capturable"))
 
     # Hooks
 
@@ -503,60 +511,6 @@ def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
     return [parameter for _, parameter in pairs], [name for name, _ in pairs]
 
 
-_NUMBERS = ("step", "eta", "mu", "mu_product")  # state entries that the CPU reads in each step
-# State entries with squares of gradients, or made of them, which stay in float32 for parameters of half precision: the
-# square of 1e-4 is 0 in float16, and a bfloat16 does not change when it is multiplied by 0.999.
-_SQUARES = frozenset(
-    """
-    exp_avg_sq max_exp_avg_sq square_avg acc_delta grad_avg sum row_var col_var variance
-    d prev_flat_grad old_dirs old_stps ro H_diag
-    """.split()
-)
-
-
-def is_half(tensor: Tensor) -> bool:
-    """Whether a tensor is of half precision, in which no step is computed: in float16 the usual `eps` is 0."""
-    return tensor.dtype.itemsize == 2 and tensor.is_floating_point()
-
-
-def widened(tensor: Tensor) -> Tensor:
-    """Convert half precision to float32; return other tensors as they are."""
-    return tensor.float() if is_half(tensor) else tensor
-
-
-def state_dtype(name: str, parameter: Tensor) -> Any:
-    """Return the dtype of an entry of a parameter's state."""
-    return cygrad.float32 if name in _SQUARES and is_half(parameter) else parameter.dtype
-
-
-def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
-    """Convert a loaded value to this parameter's state: tensors are copied, with the parameter's dtype and device."""
-    if isinstance(value, dict):
-        return {k: _adapted(k, v, parameter) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_adapted(name, item, parameter) for item in value)
-    if not is_tensor_like(value):
-        return value
-    tensor = as_tensor(value).detach()
-    wanted = state_dtype(name, parameter) if name != "step" and parameter.is_floating_point() else tensor.dtype
-    return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
-
-
-def _count_in_tensors(state: dict[str, Any], parameter: Tensor, capturable: Any) -> None:
-    """Replace numbers in a loaded state by tensors: old PyTorch releases saved step counts as Python numbers."""
-    counts = {name: cygrad.tensor(float(n), device="cpu") for name, n in state.items() if isinstance(n, Real)}
-    if capturable and parameter.is_cuda:
-        _count_on_gpu(counts, parameter)
-    state.update(counts)
-
-
-def _count_on_gpu(state: dict[str, Any], parameter: Tensor) -> None:
-    """Move step counts and similar scalars to the parameter's device, in single precision."""
-    for name, value in state.items():
-        if isinstance(value, Tensor) and not value.is_cuda and value.dim() == 0:
-            state[name] = value.to(parameter.device, cygrad.float32)
-
-
 @contextmanager
 def recording() -> Iterator[None]:
     """A block in which a step is recorded, even though it modifies parameters and state in place.
@@ -567,57 +521,12 @@ def recording() -> Iterator[None]:
         yield
 
 
-def refuse_sparse(grad: Tensor, name: str) -> None:
-    """Raise RuntimeError if a gradient is sparse."""
-    if grad.layout is not cygrad.strided:
-        raise RuntimeError(f"{name} does not support sparse gradients")
-
-
 def loss_of(closure: Callable[[], Any] | None) -> Any:
     """Return the value of the closure given to `step`, evaluated in grad mode."""
     if closure is None:
         return None
     with cygrad.enable_grad():
         return closure()
-
-
-# --- Shared helpers --
-
-
-def check_learning_rate(lr: Any) -> None:
-    """Raise `ValueError` unless this is a nonnegative number, or a tensor holding one."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0:
-        raise ValueError(f"Invalid learning rate: {lr}")
-
-
-def check_implementation(foreach: bool | None, fused: bool | None, differentiable: bool) -> None:
-    """Raise `RuntimeError` for mutually exclusive implementation options."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def check_not_negative(value: Any, what: str) -> None:
-    """Raise `ValueError` if an option is negative."""
-    if not value >= 0.0:
-        raise ValueError(f"Invalid {what} value: {value}")
-
-
-def check_betas(betas: Any) -> None:
-    """Raise `ValueError` unless both are in [0, 1)."""
-    for i, beta in enumerate((betas[0], betas[1])):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-
-
-def as_real(array: Any) -> Any:
-    """View a complex array as real and imaginary parts, which have separate running averages."""
-    if array.dtype.kind != "c":
-        return array
-    return array[..., None].view(array.dtype.char.lower())
 
 
 # -- PyTorch's names, for optimizers of other packages --

@@ -7,8 +7,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad.optim._checks import check_learning_rate
 from cygrad.optim.formula import FormulaOptimizer, zeros
-from cygrad.optim.optimizer import check_learning_rate
 
 __all__ = ["Rprop"]
 

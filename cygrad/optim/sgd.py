@@ -10,13 +10,8 @@ from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_gradients
 from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import any_sparse, sgd_step
-from cygrad.optim.optimizer import (
-    Optimizer,
-    check_implementation,
-    check_learning_rate,
-    loss_of,
-    recording,
-)
+from cygrad.optim._checks import check_implementation, check_learning_rate
+from cygrad.optim.optimizer import Optimizer, loss_of, recording
 
 __all__ = ["SGD"]
 
@@ -60,7 +55,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_learning_rate(lr)
+        check_learning_rate(lr, may_be_nan=True)  # as in PyTorch
         if momentum < 0.0:
             raise ValueError(f"Invalid momentum value: {momentum}")
         if weight_decay < 0.0:

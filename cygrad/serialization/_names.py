@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import cygrad
-from cygrad.nn.modules._state import _PreLoadHook
+from cygrad.nn.modules._module.state import _PreLoadHook
 
 _PRIVATE = ("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as_torch", "serialization", "viz")
 _PUBLISHERS = ("nn.functional", "", "special", "linalg", "fft", "storage")  # offer functions of private modules

@@ -24,7 +24,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._ops.shape.memory_ranges import MemoryRange, bytes_in, memory_range, offset_in, shows_other_sign
-from cygrad.nn.modules._exchange import to_torch
+from cygrad.nn.modules._module.exchange import to_torch
 from cygrad.serialization import _rebuilding as rebuilding
 from cygrad.serialization._locations import location_of
 from cygrad.serialization._names import of_torch

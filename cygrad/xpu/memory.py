@@ -1,4 +1,4 @@
-"""The memory of Intel's GPUs, of which there are none."""
+"""The memory of Intel's GPUs, which cygrad does not use."""
 
 from collections import OrderedDict
 from typing import Any

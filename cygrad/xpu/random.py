@@ -1,4 +1,4 @@
-"""Random numbers of Intel's GPUs, of which there are none: seeding does nothing."""
+"""Random numbers of Intel's GPUs, which cygrad does not use: seeding does nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Streams and events of Intel's GPUs, of which there are none."""
+"""Streams and events of Intel's GPUs, which cygrad does not use."""
 
 from cygrad.backends import _absent
 

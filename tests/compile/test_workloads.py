@@ -1,15 +1,11 @@
 """The workloads of `benchmarks`, compiled: equal to eager bit for bit, on one thread and several."""
 
-import importlib
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
+from checkout import CHECKOUT, rows_of_benchmarks
 
 import cygrad
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+FOLDER = CHECKOUT / "benchmarks"
 STEPS = 20
 
 pytestmark = [
@@ -19,15 +15,8 @@ pytestmark = [
 
 
 def rows():
-    spec = importlib.util.spec_from_file_location(
-        "benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
-    )
-    sys.modules["benchmarks"] = importlib.util.module_from_spec(spec)
-    try:
-        return {row.name: row for row in importlib.import_module("benchmarks.rows").ROWS}
-    finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
-            del sys.modules[name]
+    with rows_of_benchmarks() as module:
+        return {row.name: row for row in module.ROWS}
 
 
 ROWS = rows() if FOLDER.exists() else {}

@@ -1,12 +1,11 @@
 """Names, dimensions, versions and weights of ONNX files; what cannot be exported; the networks of the examples."""
 
-import importlib.util
 import io
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import imported
 from export.onnx_support import check, compare
 
 import cygrad as torch
@@ -16,8 +15,6 @@ from cygrad.onnx.errors import UnsupportedOperatorError
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs cygrad[onnx]")
 onnx = pytest.importorskip("onnx", reason="needs cygrad[onnx]")
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def model():
@@ -257,10 +254,7 @@ def test_arguments_of_export_are_checked():
 def example(name):
     for module in ("sklearn", "matplotlib", "tqdm", "gymnasium"):
         pytest.importorskip(module, reason="needs cygrad[examples]")
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported(f"examples/{name}.py")
 
 
 @pytest.mark.parametrize("name", ["digits", "digits_conv"])

@@ -3,6 +3,7 @@
 import pytest
 
 import cygrad
+from cygrad._kernels.device import gpu_forms
 
 
 @pytest.fixture
@@ -11,3 +12,11 @@ def second(cupy):
     if cygrad.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     return "cuda:1"
+
+
+@pytest.fixture
+def captures(cupy):
+    """The GPU, for tests that capture graphs: all captures must end with the test, and so does their stream."""
+    yield cupy
+    cygrad.cuda.graph.default_capture_stream = None
+    assert not gpu_forms.captures

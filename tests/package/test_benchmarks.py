@@ -1,29 +1,22 @@
 """The benchmarks run, and their NumPy versions compute the same as cygrad. Nothing is timed."""
 
 import importlib
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import CHECKOUT, rows_of_benchmarks
 
 import cygrad
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+FOLDER = CHECKOUT / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def rows():
     """`benchmarks.rows`, imported from the checkout because it is not installed."""
-    spec = importlib.util.spec_from_file_location(
-        "benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
-    )
-    sys.modules["benchmarks"] = importlib.util.module_from_spec(spec)
-    yield importlib.import_module("benchmarks.rows")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
-        del sys.modules[name]
+    with rows_of_benchmarks() as module:
+        yield module
 
 
 def test_every_row_runs_and_has_its_own_name(rows):

@@ -1,23 +1,18 @@
 """Version, changelog and citation name the same release, and late fragments find their place."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT, imported
 
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 CHANGELOG = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def tool():
-    spec = importlib.util.spec_from_file_location("fold_changelog", CHECKOUT / "tools" / "fold_changelog.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("tools/fold_changelog.py")
 
 
 def test_the_newest_release_is_named_alike_everywhere():

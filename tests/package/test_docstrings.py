@@ -8,13 +8,12 @@ import importlib
 import inspect
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT
 
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 FLAGS = doctest.ELLIPSIS
 
 

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from checkout import CHECKOUT
+
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 
 

@@ -1,14 +1,11 @@
 """tools/gpu_report.py survives crashes, resumes where it ended, and runs the most informative parts first."""
 
-import importlib.util
 import json
 import sys
 import time
-from pathlib import Path
 
 import pytest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from checkout import CHECKOUT, imported
 
 PROGRAM = """
 import json, os, sys, time
@@ -29,9 +26,7 @@ TESTS = "def test_good(): pass\ndef test_bad(): assert 1 == 2, 'one is not two'\
 def tool(monkeypatch):
     for folder in (CHECKOUT, CHECKOUT / "tools"):
         monkeypatch.syspath_prepend(str(folder))
-    spec = importlib.util.spec_from_file_location("gpu_report_in_test", CHECKOUT / "tools" / "gpu_report.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = imported("tools/gpu_report.py")
     monkeypatch.setattr(module, "versions", lambda _, seconds: {"lines": ["- device: none"]})
     return module
 

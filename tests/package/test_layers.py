@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from checkout import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHECKOUT / "cygrad").rglob(pattern))
 
 PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_ops": 3}
@@ -149,9 +149,9 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._core.replay.numbers"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/swa_utils.py", "cygrad._core.replay.decisions"),
-    ("cygrad/serialization/_names.py", "cygrad.nn.modules._state"),
+    ("cygrad/serialization/_names.py", "cygrad.nn.modules._module.state"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
-    ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._exchange"),
+    ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._module.exchange"),
     ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/utils/__init__.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_flops.py", "cygrad._core.graph.observers"),

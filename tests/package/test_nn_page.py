@@ -4,7 +4,7 @@ import importlib
 import json
 
 import pytest
-from conftest import CHECKOUT
+from checkout import CHECKOUT
 
 REMEDY = "run python tools/make_nn_page.py"
 

@@ -2,14 +2,15 @@
 
 import ast
 import re
-from pathlib import Path
+import sys
+from collections import Counter
 
 import pytest
+from checkout import CHECKOUT
 
 from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._ops.lazy_names import FUNCTIONS
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(
     path
     for layer in ("_core", "_ops", "_kernels")
@@ -147,3 +148,16 @@ def test_lists_are_found():
     assert list(lists_in_cython(f'x = "{text}".split()')) == [1]
     assert list(lists_in_cython('x = ("add", "mul", "sin", "cos", "exp")')) == [1]
     assert not list(lists_in_python('x = ["add", "mul", "sin", "cos"]'))
+
+
+def test_a_method_is_published_by_one_family():
+    """Otherwise the family that happens to be imported last decides what the method does."""
+    families = [module for module in list(sys.modules.values()) if hasattr(module, "published_methods")]
+    publishers = Counter(name for family in families for name in family.published_methods)
+    assert len(publishers) > 400
+    assert [name for name, number in publishers.items() if number > 1] == []
+
+
+def test_a_function_is_in_one_family_of_those_imported_on_first_use():
+    names = [name for names in FUNCTIONS.values() for name in names.split()]
+    assert len(names) == len(set(names))

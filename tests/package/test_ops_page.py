@@ -1,19 +1,14 @@
 """docs/ops.md is up to date with tools/make_ops_page.py."""
 
-import importlib.util
-
 import pytest
-from conftest import CHECKOUT
+from checkout import CHECKOUT, imported
 
 
 @pytest.fixture(scope="module")
 def tool():
     """tools/make_ops_page.py as a module."""
     pytest.importorskip("scipy")  # needed by some ops
-    spec = importlib.util.spec_from_file_location("make_ops_page", CHECKOUT / "tools" / "make_ops_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("tools/make_ops_page.py")
 
 
 def test_page_is_up_to_date(tool):

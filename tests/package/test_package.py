@@ -13,13 +13,13 @@ import traceback
 from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT
 
 import cygrad
 from cygrad import _library
 
 pytestmark = pytest.mark.interpreter
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(cygrad.__file__).resolve().parent
 
 # Relative to `import numpy` in the same process, since the speed of a machine varies by a factor of two within minutes:
@@ -133,9 +133,13 @@ def test_every_listed_name_is_there():
 
 
 def test_unknown_name():
-    with pytest.raises(AttributeError, match="^module 'cygrad' has no attribute 'rand_lik'$") as info:
+    with pytest.raises(
+        AttributeError, match="^module 'cygrad' has no attribute 'rand_lik'\n  did you mean 'rand_like'"
+    ) as info:
         cygrad.rand_lik  # noqa: B018  raises AttributeError
-    assert (info.value.name, info.value.obj) == ("rand_lik", cygrad)  # Python bases its suggestion on these
+    assert (info.value.name, info.value.obj) == ("rand_lik", cygrad)
+    with pytest.raises(AttributeError, match="no attribute 'blub'$"):  # like none
+        cygrad.blub  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'rand_lik' from 'cygrad'"):
         from cygrad import rand_lik  # noqa: F401
 

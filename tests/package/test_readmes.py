@@ -2,13 +2,12 @@
 
 import re
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT
 
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 LAYERS = [CHECKOUT / "cygrad" / layer for layer in ("_core", "_ops", "_kernels")]
 OF_SOURCES = {path.parent for layer in LAYERS for path in layer.rglob("*") if path.suffix in {".py", ".pyx", ".h"}}
 FOLDERS = sorted({*LAYERS, *OF_SOURCES, *(each.parent for each in OF_SOURCES if each not in LAYERS)})

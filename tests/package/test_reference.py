@@ -5,17 +5,15 @@ about the modules around them. `test_docstrings.py` runs the examples, and finds
 """
 
 import importlib
-import importlib.util
 import inspect
 import re
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT, entries_of_reference
 
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 # Names in the package itself, methods of its classes, and modules of tensors, differentiation and training.
 WITH_EXAMPLES = re.compile(
     r"cygrad\.(\w+$|[A-Z]\w*\.|dtype\.|memory_format\.|inference_mode\.|set_grad_enabled\.|"
@@ -83,24 +81,9 @@ def test_name_has_a_signature_and_an_example(name):
     assert inspect.signature(value)
 
 
-def described():
-    """Return {name: docstring} of all that the pages of the reference describe."""
-    spec = importlib.util.spec_from_file_location("_pages", CHECKOUT / "docs" / "_ext" / "reference.py")
-    pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pages)
-    found = {}
-
-    class Recorded(pages.Reference):
-        def entry(self, module, name, value, kind):
-            found[f"{module}.{name}"] = inspect.getdoc(value) or ""
-            return super().entry(module, name, value, kind)
-
-    Recorded().build()
-    return found
-
-
 def test_all_names_of_tensors_and_training_have_an_example():
-    docs = {name: doc for name, doc in described().items() if WITH_EXAMPLES.match(name)}
+    entries = entries_of_reference()
+    docs = {name: inspect.getdoc(entries[name][0]) or "" for name in filter(WITH_EXAMPLES.match, entries)}
     assert len(docs) > 1900
     assert {"cygrad.exp_", "cygrad.Tensor.t_", "cygrad.dtype.to_real", "cygrad.nn.Linear.forward"} <= set(docs)
     assert [name for name, doc in docs.items() if ">>> " not in doc] == []

@@ -4,14 +4,12 @@
 may share the example of its class, if that calls or overrides the method.
 """
 
-import importlib.util
 import inspect
 import re
-from pathlib import Path
 
 import pytest
+from checkout import entries_of_reference
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 ELSEWHERE = re.compile(  # tensors, legacy types included, functions of them, and training
     r"cygrad(\.(Tensor|autograd|distributions|fft|func|functional|linalg|nn|optim|random|return_types|signal|special)"
     r"(\.|$)|\.[^.]*$|\.(storage|testing|types)\.|\.cuda\.[A-Z]\w*Tensor$)"
@@ -28,30 +26,7 @@ WITHOUT = {
 }
 
 
-def reference():
-    """The module that writes the pages of the reference."""
-    path = CHECKOUT / "docs" / "_ext" / "reference.py"
-    spec = importlib.util.spec_from_file_location("_reference_of_the_docs", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def entries():
-    """Return {name: (object, kind)} of all that the reference describes."""
-    found = {}
-    module = reference()
-
-    class Recorded(module.Reference):
-        def entry(self, module, name, value, kind):
-            found[f"{module}.{name}"] = value, kind
-            return super().entry(module, name, value, kind)
-
-    Recorded().build()
-    return found
-
-
-ENTRIES = entries()
+ENTRIES = entries_of_reference()
 
 
 def is_elsewhere(name):

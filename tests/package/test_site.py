@@ -3,7 +3,6 @@
 `tox -e docs` builds the site, with warnings as errors; these tests need no Sphinx.
 """
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -11,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import CHECKOUT, imported
 
 import cygrad
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "README.md")
 LESSONS = [page for page in PAGES if "```{code-cell}" in page.read_text(encoding="utf-8")]
@@ -27,11 +26,8 @@ def place(page):
 
 
 def extension(name):
-    """Import a module of docs/_ext, which is not on sys.path."""
-    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "_ext" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """Import a module of docs/_ext."""
+    return imported(f"docs/_ext/{name}.py")
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=place)
@@ -100,9 +96,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 
 
 def test_the_gallery_shows_every_example():
-    spec = importlib.util.spec_from_file_location("make_gallery", CHECKOUT / "tools" / "make_gallery.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = imported("tools/make_gallery.py")
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run python tools/make_gallery.py --page"
     for name in tool.NAMES:
         assert (tool.KEPT / f"{name}.txt").exists(), f"run python tools/make_gallery.py {name}"
@@ -111,9 +105,7 @@ def test_the_gallery_shows_every_example():
 
 
 def test_what_differs_from_run_to_run_is_left_out(tmp_path, monkeypatch):
-    spec = importlib.util.spec_from_file_location("make_gallery", CHECKOUT / "tools" / "make_gallery.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = imported("tools/make_gallery.py")
     monkeypatch.setattr(tool, "KEPT", tmp_path / "kept")
     (tmp_path / "drawn").mkdir()
     (tmp_path / "drawn" / "my-sweep.png").write_bytes(b"picture")

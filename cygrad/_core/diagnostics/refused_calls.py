@@ -1,5 +1,6 @@
 """Second attempt at calls that Python or Cython refused: accepts NumPy's names and scalars, words errors as PyTorch."""
 
+import inspect
 import re
 import sys
 from contextlib import suppress
@@ -8,6 +9,7 @@ import numpy as np
 
 from cygrad._core.diagnostics.call_spelling import as_called, is_method_call
 from cygrad._core.errors import messages
+from cygrad._core.errors.spelling import suggestion
 from cygrad._core.graph.opdef import ELSEWHERE, facts_of, registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.signatures import signatures
@@ -40,6 +42,7 @@ KINDS = {
 }
 ABOUT_ARGUMENTS = re.compile(r"(\w+)\(\)(: argument '| got an unexpected | got multiple | takes )")
 BY_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+UNKNOWN_NAME = re.compile(r" got an unexpected keyword argument '(\w+)'$")
 OF_NO_TYPE = re.compile(r"dtype must be a torch.dtype, not ")
 
 
@@ -61,6 +64,9 @@ def look_again(function, values, names, kind, error):
         text = as_called(text, call.plain, call.title, values)
         if call.is_overloaded_alias(text.partition("()")[0]) and "() received" not in text:
             text = as_called(call.fits_none(), call.plain, call.title, values)
+    unknown = UNKNOWN_NAME.search(text)
+    if unknown:
+        text += suggestion(unknown[1], [*inspect.signature(function).parameters])
     return None if text == str(error) else text
 
 

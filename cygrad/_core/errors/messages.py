@@ -356,14 +356,23 @@ def _is_ours(kind):
 
 def wrong_type(function, argument, position, wanted, value):
     """Return the error for an argument of the wrong type."""
-    return TypeError(
-        f"{function}(): argument '{argument}' (position {position}) must be {wanted}, not {type_name(value)}"
-    )
+    place = f"argument '{argument}' (position {position})"
+    remedy = without_quotes(value) if wanted == "torch.dtype" else ""
+    return TypeError(f"{function}(): {place} must be {wanted}, not {type_name(value)}{remedy}")
 
 
 def wrong_keyword(function, argument, wanted, value):
     """Return the error for a keyword argument of the wrong type."""
-    return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}")
+    remedy = without_quotes(value) if wanted == "torch.dtype" else ""
+    return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}{remedy}")
+
+
+def without_quotes(value):
+    """Return a line for an error about a value if that is the name of a dtype, where the dtype was meant."""
+    from cygrad._core.types.dtypes import by_name  # which imports this module
+
+    name = value.removeprefix("torch.") if isinstance(value, str) else None
+    return f"\n  to fix it: write torch.{name}, without quotes" if name in by_name() else ""
 
 
 def check_flag(function, argument, position, value):
@@ -396,4 +405,6 @@ def no_such_call(function, arguments, keywords, signatures):
 
 def not_implemented_for(kernel, dtype):
     """Return the error for an op that does not support a dtype."""
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.type_name}'")
+    is_integer = not (dtype.is_floating_point or dtype.is_complex)
+    remedy = "\n  to fix it: convert it first, as in x.float()" if is_integer else ""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.type_name}'{remedy}")

@@ -37,7 +37,10 @@ SHARED = {  # texts, by the words for them in rows
     "enhancement request to PyTorch.)",
 }
 _PART = "{}: Expected {} to be safely castable from {{result}} dtype, but got {} with dtype {{out}}"
-CAST = "result type {result} can't be cast to the desired output type {out}"
+CAST = (
+    "result type {result} can't be cast to the desired output type {out}\n  to fix it: convert the tensor that is "
+    "written to, or use the form that returns a new tensor, as in x = x + y"
+)
 
 
 def _text(fact, name, place):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._core import graph_errors
+from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import (
     array_of,
@@ -66,6 +67,8 @@ def numpy(self, *, force=False):
     >>> t
     tensor([5., 0.])
     """
+    if not isinstance(force, bool):
+        raise messages.wrong_keyword("numpy", "force", "bool", force)
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise graph_errors.read_of_gradient(self)
     _check_memory(self)

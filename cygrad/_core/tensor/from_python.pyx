@@ -223,7 +223,8 @@ cdef int fill(Target* target, object data, int dim, dtype wanted) except -1:
 
 
 cdef object length_error(Target* target, int dim, Py_ssize_t found):
-    return ValueError(f"expected sequence of length {target.dims[dim]} at dim {dim} (got {found})")
+    return ValueError(f"expected sequence of length {target.dims[dim]} at dim {dim} (got {found})\n"
+                      "  nn.utils.rnn.pad_sequence makes one tensor of tensors that differ in length")
 
 
 cdef int storage_num(dtype wanted) noexcept:

@@ -63,7 +63,7 @@ class device:
         kind, colon, number = type.partition(":")
         is_number = number.isascii() and number.isdigit() and (number == "0" or number[0] != "0")
         if not (kind.isascii() and kind.replace("_", "a").isalpha()) or (colon and not is_number):
-            raise RuntimeError(f"Invalid device string: '{type}'")
+            raise RuntimeError(f"Invalid device string: '{type}'{messages.without_quotes(type)}")
         if number and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if kind not in KINDS:

@@ -1,7 +1,5 @@
 """Errors of operations that do not take sparse tensors."""
 
-BACKENDS = {"sparse_coo": "SparseCPU"}
-
 
 def backend(layout, on_gpu=False):
     """Return PyTorch's name for the backend of a layout."""

@@ -67,7 +67,6 @@ READERS: dict[str, frozenset[str]] = {
     for file, names in {
         "elementwise/binary.py": "at_some",
         "elementwise/logic.py": "allclose equal",
-        "elementwise/python_functions.py": "apply_ _mapped",
         "elementwise/python_map.py": "mapped",
         "elementwise/rounding.py": "check_division",
         "image/average_pooling.py": "_norms",

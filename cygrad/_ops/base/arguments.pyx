@@ -144,8 +144,9 @@ cpdef tuple broadcast_shape(tuple a, tuple b):
 cpdef tuple tensor_list(object tensors, str op):
     cdef Py_ssize_t i
     if not isinstance(tensors, (list, tuple)):
+        remedy = f"\n  to fix it: put the tensors into a list, as in {op}([a, b])" if isinstance(tensors, Tensor) else ""
         raise TypeError(f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, "
-                        f"not {type_name(tensors)}")
+                        f"not {type_name(tensors)}{remedy}")
     for i in range(len(tensors)):
         if not isinstance(tensors[i], Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(tensors[i])}")

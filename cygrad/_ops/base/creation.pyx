@@ -50,6 +50,8 @@ cdef object checks():
 # -- arguments ---------------------------------------------------------------------------------------------
 
 cpdef tuple size_of(tuple given, dict named, str function):
+    if named and (len(named) > 1 or "size" not in named):
+        raise checks().unknown_keyword(function, named)
     return check_size(variadic(given, named, function, "size"), function)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.errors.spelling import suggestion
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import dtype
 from cygrad._core.types.memory_format import memory_format
@@ -117,7 +118,7 @@ def _fits(value, parameter):
 
 
 def _check_elements(parameters, values):
-    """Raise TypeError for an element of a list of tensors that is none."""
+    """Raise TypeError for an element of a list of tensors that is not a tensor."""
     for place, parameter in enumerate(parameters):
         if parameter.kind == "tuple of Tensors" and parameter.name in values:
             for i, value in enumerate(values[parameter.name]):
@@ -148,6 +149,6 @@ def _misfit(function, signature, args, kwargs):
     known = {p.name for p in signature.parameters}
     unknown = next((name for name in kwargs if name not in known), None)
     if unknown is not None:
-        return TypeError(f"{function}() got an unexpected keyword argument '{unknown}'")
+        return TypeError(f"{function}() got an unexpected keyword argument '{unknown}'{suggestion(unknown, known)}")
     twice = next(name for name in kwargs if name in values)
     return TypeError(f"{function}() got multiple values for argument '{twice}'")

@@ -1,70 +1,61 @@
 """Applies Python functions of numbers to each element, in place. Slow, and not recorded by autograd."""
 
 import math
+import operator
 
-import numpy as np
-
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import publish
-from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.creation import tensor
 from cygrad._ops.base.views import expand
 
 
-def mapped(name, self, others, function):
-    """Apply `function` to the elements of all tensors and store the results in `self`."""
-    for position, other in enumerate(others, 1):
-        if not isinstance(other, Tensor):
-            argument = "other" if len(others) == 1 else "xy"[position - 1]
-            raise messages.wrong_type(name, argument, position, "Tensor", other)
-    if any(t.requires_grad for t in (self, *others)):
+def mapped(name, self, callable, **others):
+    """Store `callable(element, element of other, ...)` in each element of `self`; `others` are named as arguments."""
+    t = require(self, name, "self")
+    for position, (argument, other) in enumerate(others.items(), 1):
+        require(other, name, argument, position)
+    given = t, *others.values()
+    if any(each.requires_grad for each in given):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
-    for other in others:
-        if other.dtype is not self.dtype:
-            raise TypeError(
-                f"{name}: expected {messages.type_word(array_of(self))} for 'other' "
-                f"(got {messages.type_word(array_of(other))})"
-            )
-    if not callable(function):
-        raise TypeError(f"'{type(function).__name__}' object is not callable")
-    arrays = [array_of(self), *(array_of(expand(other, *self.shape)) for other in others)]
-    read = reader(self.dtype)
-    found = [read(function(*numbers)) for numbers in zip(*(array.ravel().tolist() for array in arrays))]
-    return self.copy_(tensor_of(np.array(found, self.dtype.numpy).reshape(self.shape)))
+    for argument, other in others.items():
+        if other.dtype is not t.dtype:
+            place = f"argument '{argument}'" if name == "map2_" else f"'{argument}'"  # as PyTorch does
+            raise TypeError(f"{name}: expected {t.type()} for {place} (got {other.type()})")
+    columns = [array_of(expand(each, t.shape)).ravel().tolist() for each in given]
+    read = reader(t.dtype)
+    found = tensor([read(callable(*numbers)) for numbers in zip(*columns)], dtype=t.dtype, device="cpu")
+    return t.copy_(found.reshape(t.shape))
 
 
 def reader(dtype):
-    """Return the conversion from a number to an element of that dtype; fractions are truncated for integers."""
-    if dtype.is_complex:
-        return complex
-    if dtype.name == "bool":
-        return bool
+    """Return the conversion of results to numbers for tensors of that dtype. It raises TypeError for anything else."""
     if dtype.is_floating_point:
         return as_float
-    return lambda value: value if isinstance(value, int) else math.trunc(as_float(value))
+    if dtype.is_complex:
+        return lambda value: value if isinstance(value, complex) else as_float(value)
+    return lambda value: value if isinstance(value, float) else operator.index(value)
 
 
 def as_float(value):
-    """Convert a number to float. Raises TypeError for strings, which `float` would parse."""
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"must be real number, not {type(value).__name__}")
-    return float(value)
+    """Convert a number to float, unlike `float` no string."""
+    return math.ldexp(value, 0)
 
 
 def apply_(self, callable):
-    """Replace each element by `callable(element)`.
+    """Replace each element by `callable(element)`, and return this tensor.
 
-    Raises RuntimeError if the tensor requires grad.
+    Raises RuntimeError if the tensor requires grad, TypeError for a result that is not a number.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).apply_(lambda value: value * 10)
     tensor([10., 20.])
     """
-    return mapped("apply_", self, (), callable)
+    return mapped("apply_", self, callable)
 
 
 def map_(self, other, callable):
-    """Replace each element by `callable(element, other_element)`; `other` is expanded.
+    """Replace each element by `callable(element, other_element)`, and return this tensor; `other` is expanded.
 
     Raises TypeError if the dtypes differ, RuntimeError if either tensor requires grad.
 
@@ -72,7 +63,7 @@ def map_(self, other, callable):
     >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.tensor([5.0]), lambda a, b: a + b)
     tensor([6., 7.])
     """
-    return mapped("map_", self, (other,), callable)
+    return mapped("map_", self, callable, other=other)
 
 
 def map2_(self, x, y, callable):
@@ -83,8 +74,8 @@ def map2_(self, x, y, callable):
     >>> x.map2_(x, x, lambda a, b, c: a + b * c)
     tensor([2., 6.])
     """
-    return mapped("map2_", self, (x, y), callable)
+    return mapped("map2_", self, callable, x=x, y=y)
 
 
-methods = {"apply_": apply_, "map_": map_, "map2_": map2_}
+methods = {method.__name__: method for method in (apply_, map_, map2_)}
 functions = publish(globals())

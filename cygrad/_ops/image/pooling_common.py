@@ -133,7 +133,12 @@ def output_size(given, t, function, dims):
         return (integer(given, function, "output_size", 2),) * dims
     if not isinstance(given, (list, tuple)):
         raise messages.wrong_type(function, "output_size", 2, "tuple of ints", given)
-    kept = t.shape[t.dim() - len(given) :] if len(given) < t.dim() else (0,) * len(given)
+    if t.dim() <= len(given):
+        raise ValueError(
+            f"Input dimension should be at least {len(given) + 1}\n  the input has shape {tuple(t.shape)}: "
+            f"{function} pools images with {dims} dimensions, behind those of the batch and the channels"
+        )
+    kept = t.shape[t.dim() - len(given) :]
     return integers([n if size is None else size for size, n in zip(given, kept)], function, "output_size", 2)
 
 

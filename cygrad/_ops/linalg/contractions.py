@@ -331,6 +331,8 @@ def einsum(*args):
         check_operands(operands)
         plan = planned_for if len(operands) <= 2 else planned_for.__wrapped__  # opt_einsum's answer may change
         steps, last = plan(args[0], tuple([array_of(t).shape for t in operands]))
+    elif not isinstance(args[0], Tensor) and not hasattr(args[0], "__array__"):
+        raise messages.wrong_type("einsum", "equation", 1, "str", args[0])
     else:
         operands, terms, output = read_sublists(args)
         check_operands(operands)

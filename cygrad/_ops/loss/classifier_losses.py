@@ -21,7 +21,7 @@ from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entro
 from cygrad._kernels.cpu.nn.softmax import nll as nll_array
 from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
 from cygrad._kernels.device.cupy_library import dense, is_array
-from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import check_constant
@@ -347,6 +347,7 @@ def cross_entropy(
     has_probabilities = values.shape == classes.shape
     if not isinstance(label_smoothing, (int, float, np.number)) and not getattr(label_smoothing, "ndim", 1) == 0:
         raise messages.wrong_type("cross_entropy_loss", "label_smoothing", 6, "float", label_smoothing)
+    ignore_index = integer(ignore_index, "cross_entropy_loss", "ignore_index", 5)
     if label_smoothing > 1:
         raise checks.too_much_smoothing(label_smoothing)
     if not input.dtype.is_floating_point:

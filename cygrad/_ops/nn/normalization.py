@@ -298,7 +298,10 @@ def _check_channels(channels, means, variances, weight, bias, training, batch=1)
     for word, value in (("running_mean", means), ("running_var", variances), ("weight", weight), ("bias", bias)):
         if value is not None:
             if array_of(value).size != channels:
-                raise RuntimeError(f"{word} should contain {batch * channels} elements not {batch * value.numel()}")
+                raise RuntimeError(
+                    f"{word} should contain {batch * channels} elements not {batch * value.numel()}\n  the input has "
+                    f"{channels} channels, in dimension 1: the layer needs num_features={channels}"
+                )
             if value.requires_grad and (value is means or value is variances):
                 check_constant(value, "native_batch_norm", word)
         elif not training and word.startswith("running"):

@@ -17,17 +17,18 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
         require(value, name, what, position)
     require(w_ih, name, "w_ih", 3)
     require(w_hh, name, "w_hh", 4)
+    if input.ndim > 1 and w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
+    for i, state in enumerate(states):
+        if input.ndim and state.ndim and input.shape[0] != state.shape[0]:
+            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
     for tensor in (input, *states):
         if tensor.ndim < 2:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} expects a batch"
             )
-    if w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
-        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
     width = w_hh.shape[1]
     for i, state in enumerate(states):
-        if input.shape[0] != state.shape[0]:
-            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
         if state.shape[1] != width:
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
     for weight, what in ((w_ih, "weight_ih"), (w_hh, "weight_hh")):

@@ -377,8 +377,8 @@ def _check_enough(counts, needed):
         row = int((counts < needed).argmax())
         raise RuntimeError(
             "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)\n"
-            f"  {needed} different indices are to be drawn, but row {row} of the weights has {int(counts[row])} above "
-            "0: draw fewer, or with replacement=True"
+            f"  {needed} different indices were requested, but row {row} has only {int(counts[row])} positive weights\n"
+            "  to fix it: draw fewer, or pass replacement=True"
         )
 
 

@@ -143,7 +143,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     t, a, dim = prepared(TOPK, input, dim, position=3)
     n = a.shape[dim]
     if not 0 <= k <= n:
-        raise RuntimeError("selected index k out of range")
+        raise RuntimeError(f"selected index k out of range\n  k is {k}, and there are {n} elements to choose from")
     if a.dtype.kind in "bc":
         word = "topk does not support bool" if a.dtype.kind == "b" else " topk does not support complex"
         raise RuntimeError(f"{word} dtypes on CPU")

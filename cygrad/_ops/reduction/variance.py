@@ -1,6 +1,7 @@
 """Variance and standard deviation."""
 
 import math
+from numbers import Real
 
 import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
@@ -98,6 +99,8 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims
     keep = flag_argument(op, keepdim, keepdims)
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
+    elif not isinstance(correction, Real) and getattr(correction, "ndim", 1):
+        raise messages.fits_none(op.name)
     if reduced_count(t, axes) <= correction:
         warn_of_freedom(name or op.name, "the reduction factor (input numel divided by output numel)")
     return axes, correction, keep

@@ -1,4 +1,4 @@
-"""How layers are to be observed, which models written to be quantized name."""
+"""How layers are observed, for models written to be quantized."""
 
 from __future__ import annotations
 

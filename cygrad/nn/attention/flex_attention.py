@@ -379,7 +379,7 @@ class BlockMask:
 
 
 def _shrunk(blocks: Tensor, most: tuple[int, int]) -> Tensor:
-    """Return the means of so many neighbors that there are at most `most` rows and columns."""
+    """Average neighbors until at most `most` rows and columns remain."""
     steps = [-(-n // limit) for n, limit in zip(blocks.shape, most)]
     return F.avg_pool2d(blocks[None, None], tuple(steps), ceil_mode=True, count_include_pad=False)[0, 0]
 

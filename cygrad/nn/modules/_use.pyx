@@ -9,7 +9,7 @@ define `__call__` inherit the C function itself.
 
 from cpython.ref cimport PyObject
 
-from cygrad.nn.modules._failures import TOLD, tell_module
+from cygrad.nn.modules._module.failures import TOLD, tell_module
 from cygrad.utils.hooks import HookDict
 
 cdef extern from "Python.h":

@@ -135,7 +135,7 @@ class Sequential(_ModuleRow):
     def insert(self, index: int, module: Module) -> Self:
         """Insert a module before the one at `index`.
 
-        Raises IndexError for a place out of range, AssertionError for what is no module.
+        Raises IndexError for a place out of range, AssertionError for anything but a module.
 
         >>> from cygrad import nn
         >>> nn.Sequential(nn.ReLU(), nn.Tanh()).insert(1, nn.Identity())

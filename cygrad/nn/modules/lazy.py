@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cygrad.nn.modules._hooks import ForwardHook
-from cygrad.nn.modules._state import _PreLoadHook
+from cygrad.nn.modules._module.hooks import ForwardHook
+from cygrad.nn.modules._module.state import _PreLoadHook
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils.interop import as_tensor

@@ -8,8 +8,8 @@ from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.modules._exchange import from_torch
-from cygrad.nn.modules._hooks import (
+from cygrad.nn.modules._module.exchange import from_torch
+from cygrad.nn.modules._module.hooks import (
     Hooked,
     OfOneKind,
     register_module_forward_hook,
@@ -17,16 +17,16 @@ from cygrad.nn.modules._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from cygrad.nn.modules._members import (
+from cygrad.nn.modules._module.members import (
     Members,
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
     registration_hooks,
 )
-from cygrad.nn.modules._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
-from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
-from cygrad.nn.modules._state import Stateful
+from cygrad.nn.modules._module.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
+from cygrad.nn.modules._module.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
+from cygrad.nn.modules._module.state import Stateful
 from cygrad.nn.modules._use import call_as_written
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename

@@ -5,23 +5,14 @@ import weakref
 
 import cupy_standin
 import pytest
-from cupy_standin import blas, compiler
+from cuda_kernels import runs_kernels
+from cupy_standin import blas
 
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn, optim
-from cygrad._kernels.device import cupy_library
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
-
-
-@pytest.fixture(autouse=True)
-def gpu(cupy):
-    yield cupy
-    torch.cuda.graph.default_capture_stream = None
+pytestmark = [runs_kernels, pytest.mark.usefixtures("captures")]
 
 
 def zeros(*shape, **how):

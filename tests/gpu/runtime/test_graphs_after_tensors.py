@@ -7,24 +7,13 @@ import gc
 
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn, optim
-from cygrad._kernels.device import cupy_library, gpu_forms
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
-
-
-@pytest.fixture(autouse=True)
-def gpu(cupy):
-    yield cupy
-    torch.cuda.graph.default_capture_stream = None
-    assert not gpu_forms.captures
+pytestmark = [runs_kernels, pytest.mark.usefixtures("captures")]
 
 
 def made(*shape, kind=torch.float32):

@@ -5,18 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad
 from cygrad._core.graph.internals import array_of
-from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.dispatch import Kernel
 from cygrad.distributions import Beta, Dirichlet, Gamma
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,14 @@
 """The profiler's device times, and ranges for NVIDIA's tools."""
 
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn
-from cygrad._kernels.device import cupy_library
 from cygrad.autograd import profiler
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 
 

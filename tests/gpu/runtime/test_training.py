@@ -3,17 +3,13 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad
 import cygrad.nn.functional as F
 from cygrad import nn, optim
-from cygrad._kernels.device import cupy_library
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 
 
 @pytest.fixture(autouse=True)

@@ -392,23 +392,6 @@ def test_factors_before_products_as_in_early_pytorch(name, shapes, product):
             wrong()
 
 
-def test_python_functions_of_elements():
-    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    assert x[:, 0].apply_(lambda value: value * 10).tolist() == [10, 30] and x.tolist() == [[10, 2], [30, 4]]
-    assert x.map_(torch.tensor([1.0, 2.0]), lambda a, b: a + b) is x and x.tolist() == [[11, 4], [31, 6]]
-    assert x.map2_(x, x, lambda a, b, c: a - b + c / 2).tolist() == [[5.5, 2], [15.5, 3]]
-    assert torch.arange(3).apply_(lambda value: value + 0.5).tolist() == [0, 1, 2]
-    with pytest.raises(RuntimeError, match=r"^Can't call apply_\(\) on Variable that requires grad"):
-        x.clone().requires_grad_().apply_(abs)
-    with pytest.raises(TypeError, match="^map_: expected torch.FloatTensor for 'other' .got torch.LongTensor"):
-        x.map_(torch.ones(2, dtype=torch.int64), max)
-    with pytest.raises(TypeError, match="^'int' object is not callable"):
-        x.apply_(3)
-    with pytest.raises(TypeError, match="must be real number, not str"):
-        x.apply_(str)
-    assert x.tolist() == [[5.5, 2], [15.5, 3]]
-
-
 @pytest.mark.parametrize(
     "call, names",
     [

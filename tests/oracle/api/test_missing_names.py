@@ -1,9 +1,7 @@
 """Prints how many of PyTorch's names cygrad lacks."""
 
-import importlib.util
-
 import pytest
-from conftest import CHECKOUT
+from checkout import imported
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -12,10 +10,7 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(scope="module")
 def tool():
     """tools/missing_names.py as a module."""
-    spec = importlib.util.spec_from_file_location("missing_names", CHECKOUT / "tools" / "missing_names.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("tools/missing_names.py")
 
 
 def test_count_of_missing_names(tool, capsys):

@@ -354,7 +354,8 @@ cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored)
     classes = cnp.PyArray_DIM(logp, 1)
     for i in range(cnp.PyArray_DIM(target, 0)):
         if each[i] != ignored and not 0 <= each[i] < classes:
-            raise IndexError(f"Target {each[i]} is out of bounds.")
+            raise IndexError(f"Target {each[i]} is out of bounds.\n  the input has scores for {classes} classes, "
+                             f"so that targets are 0 to {classes - 1}")
     return 0
 
 

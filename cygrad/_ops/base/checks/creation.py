@@ -6,10 +6,14 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
+from cygrad._core.errors.spelling import suggestion
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.device import cupy_library
 from cygrad._ops.base.arguments import integer, integers
+
+# Of functions that create tensors of a size
+KEYWORDS = ("device", "dtype", "generator", "layout", "names", "out", "pin_memory", "requires_grad", "size")
 
 
 def check_strides(array):
@@ -102,7 +106,7 @@ def randint_arguments(args, low, high, size):
 
 def wrong_dtype(wanted, function):
     """Return the error for a `dtype` argument that is not a dtype."""
-    return TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {messages.type_name(wanted)}")
+    return messages.wrong_keyword(function, "dtype", "torch.dtype", wanted)
 
 
 def type_of_out(out, named, function):
@@ -201,3 +205,9 @@ def of_samples(data, wanted, requires_grad):
         return None
     copy = data.detach().clone()
     return (copy if wanted is None else copy.to(wanted)).requires_grad_(bool(requires_grad))
+
+
+def unknown_keyword(function, named):
+    """Return the error for a keyword that functions of a size do not have."""
+    unknown = next(name for name in named if name != "size")
+    return TypeError(f"{function}() got an unexpected keyword argument '{unknown}'{suggestion(unknown, KEYWORDS)}")

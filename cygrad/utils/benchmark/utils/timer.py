@@ -135,7 +135,7 @@ class Timer:
         raise OSError("Failed to collect callgrind profile: it needs Valgrind and PyTorch's own bindings")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return how many executions are timed at once: so many that the clock costs a thousandth at most."""
+        """Return how many executions to time at once, so that the clock takes at most a thousandth of the time."""
         overhead = sorted(self._timeit(0) for _ in range(5))[2]
         number = 1
         while True:

@@ -3,16 +3,13 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler, functions_in_c
+from cuda_kernels import runs_kernels
+from cupy_standin import functions_in_c
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.device import cupy_library
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 
 
 @pytest.fixture(autouse=True)

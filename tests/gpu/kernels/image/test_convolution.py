@@ -1,18 +1,14 @@
 """Convolutions without cuDNN: one product per image or per several, in chunks, with TF32 if allowed."""
 
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.image import convolution
 from cygrad._kernels.gpu.libraries import cublas
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 CASES = {  # images, filters, options
     "many places": ((2, 3, 12, 12), (4, 3, 3, 3), {"padding": 1}),
     "few places": ((3, 5, 4, 4), (6, 5, 3, 3), {"padding": 1}),

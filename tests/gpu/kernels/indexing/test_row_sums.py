@@ -1,17 +1,13 @@
 """Row-wise functions for rows of every length: held in registers or not, loaded in 16 bytes or by element."""
 
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.launch.row_program import RowProgram
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 
 
 @pytest.fixture(autouse=True)

@@ -3,17 +3,13 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad
-from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.nn import attention
 
 F = cygrad.nn.functional
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 TOLERANCES = {"float64": 1e-12, "float32": 5e-5, "float16": 2e-2, "bfloat16": 1.5e-1}
 # dtype, queries, keys, key width, value width: partial tiles, several tiles, and each tile width
 CASES = [

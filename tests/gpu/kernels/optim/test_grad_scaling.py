@@ -4,16 +4,12 @@ import pickle
 
 import cupy_standin
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 from cygrad import nn
-from cygrad._kernels.device import cupy_library
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 FACTORS = [1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0, 1.0]  # of the loss in each step
 OPTIMIZERS = {
     "SGD": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9),

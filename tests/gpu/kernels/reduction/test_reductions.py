@@ -3,20 +3,13 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.launch import reduction_program
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:var"),
-    pytest.mark.skipif(
-        compiler.compiler() is None and not cupy_library.is_available(),
-        reason="needs a C++ compiler or a GPU",
-    ),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore:var"), runs_kernels]
 
 
 @pytest.fixture(autouse=True)

@@ -3,15 +3,11 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cuda_kernels import runs_kernels
 
 import cygrad as torch
-from cygrad._kernels.device import cupy_library
 
-pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(),
-    reason="kernels run by a C++ compiler: there is none",
-)
+pytestmark = runs_kernels
 TYPES = "float16 float32 float64 int8 uint8 int16 int32 int64".split()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from cygrad.nn.modules._hooks import ForwardHook
+from cygrad.nn.modules._module.hooks import ForwardHook
 from cygrad.utils.hooks import HookDict, RemovableHandle
 
 _HOOKS = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import cygrad
-from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
+from cygrad.nn.modules._module.backward_hooks import BackwardHooks, register_regular_hooks
 from cygrad.nn.modules._use import global_hooks as _global_hooks
 from cygrad.nn.modules._use import with_calls
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook

@@ -63,6 +63,18 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     return add_hook(registration_hooks["_modules"], hook, prepend=False)
 
 
+_INIT_FIRST = "\n  to fix it: call super().__init__() at the beginning of __init__"
+
+
+def _remedy(value: Any) -> str:
+    """Return a line for an error about what was added in place of a module."""
+    if isinstance(value, (list, tuple)):
+        return "\n  to fix it: pass the modules one by one, as in nn.Sequential(*modules)"
+    if isinstance(value, type) and issubclass(value, Members):
+        return f"\n  to fix it: pass an object of the class, as in {value.__name__}(...)"
+    return ""
+
+
 class Members:
     """Registers parameters, buffers and submodules on assignment, and iterates over them.
 
@@ -138,7 +150,7 @@ class Members:
         than a module.
         """
         if module is not None and not isinstance(module, Members):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass{_remedy(module)}")
         self._check_new_name("module", "_modules", name)
         self._modules[name] = self._after_hooks("_modules", name, module)
 
@@ -151,7 +163,7 @@ class Members:
 
     def _check_new_name(self, kind: str, table: str, name: str) -> None:
         if table not in self.__dict__:
-            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call{_INIT_FIRST}")
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
@@ -207,7 +219,7 @@ class Members:
         """Make room for a member whose name may be in use by an attribute or a member of another kind."""
         state = self.__dict__
         if table not in state:
-            raise AttributeError(f"cannot assign {TABLES[table]} before Module.__init__() call")
+            raise AttributeError(f"cannot assign {TABLES[table]} before Module.__init__() call{_INIT_FIRST}")
         state.pop(name, None)
         for other in TABLES:
             if other != table:

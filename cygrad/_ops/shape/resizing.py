@@ -1,4 +1,4 @@
-"""Elementwise Python callbacks (`apply_`, `map_`), resizing, and memory order of tensors; none has a derivative."""
+"""Resizing of tensors, and the order of their dimensions in memory; none of this has a derivative."""
 
 import math
 
@@ -11,86 +11,10 @@ from cygrad._core.graph.internals import array_of, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import all_of
-from cygrad._core.types.dtypes import dtype as dtype_class
 from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
 from cygrad._ops.base.arguments import each_integer, require, variadic
 from cygrad._ops.base.creation import blank_like
 from cygrad._ops.base.views import reshape
-
-# -- element by element --
-
-
-def _without_history(function, *tensors):
-    if any(t.requires_grad for t in tensors):
-        raise RuntimeError(
-            f"Can't call {function}() on Variable that requires grad. Use var.detach().{function}() instead."
-        )
-
-
-def _overwrite(target, results):
-    """Write Python numbers into a tensor, converted to its dtype."""
-    values = np.array(results, object).reshape(target.shape)
-    array = array_of(target)
-    if array.dtype.kind in "iu":
-        values = np.vectorize(int, otypes=[object])(values) if values.size else values
-    target.copy_(tensor_of(np.asarray(values.astype(array.dtype))))
-    return target
-
-
-def apply_(self, callable):
-    """Replace each element by `callable(element)` in place and return this tensor. Slow: one Python call per element.
-
-    Raises RuntimeError for a tensor that requires grad, TypeError if `callable` returns a non-number.
-
-    >>> import cygrad
-    >>> cygrad.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
-    tensor([10., 20.])
-    """
-    t = require(self, "apply_", "self")
-    _without_history("apply_", t)
-    return _overwrite(t, [_number(callable(value)) for value in array_of(t).ravel().tolist()])
-
-
-def _number(value):
-    if not isinstance(value, (int, float, complex)):
-        raise TypeError(f"must be real number, not {type(value).__name__}")
-    return value
-
-
-def map_(self, other, callable):
-    """Replace each element by `callable(element, element of other)` in place and return this tensor.
-
-    `other` broadcasts. Raises RuntimeError if either tensor requires grad, TypeError if their dtypes differ.
-
-    >>> import cygrad
-    >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.tensor([3.0, 4.0]), lambda x, y: x * y)
-    tensor([3., 8.])
-    """
-    return _mapped("map_", self, (other,), callable)
-
-
-def map2_(self, x, y, callable):
-    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`.
-
-    >>> import cygrad
-    >>> x = cygrad.tensor([1.0, 2.0])
-    >>> x.map2_(x, x, lambda a, b, c: a + b * c)
-    tensor([2., 6.])
-    """
-    return _mapped("map2_", self, (x, y), callable)
-
-
-def _mapped(function, self, others, callable):
-    t = require(self, function, "self")
-    names = ("other",) if len(others) == 1 else ("x", "y")
-    for position, (other, name) in enumerate(zip(others, names), 1):
-        require(other, function, name, position)
-        if other.dtype is not t.dtype:
-            raise TypeError(f"{function}: expected {t.type()} for '{name}' (got {other.type()})")
-    _without_history(function, t, *others)
-    arrays = [array_of(value).ravel().tolist() for value in (t, *(other.expand(t.shape) for other in others))]
-    return _overwrite(t, [_number(callable(*values)) for values in zip(*arrays)])
-
 
 # -- size --
 
@@ -212,23 +136,5 @@ def dim_order(self, *, ambiguity_check=False):
     return tuple(order)
 
 
-def to_dense(self, dtype=None, *, masked_grad=None):
-    """Return this tensor, which is always dense, converted to `dtype` if given. `masked_grad` is for sparse tensors.
-
-    >>> import cygrad
-    >>> cygrad.tensor([1.0, 2.0]).to_dense()
-    tensor([1., 2.])
-    """
-    t = require(self, "to_dense", "self")
-    if dtype is None:
-        return t
-    if not isinstance(dtype, dtype_class):
-        raise messages.wrong_type("to_dense", "dtype", 1, "torch.dtype", dtype)
-    return t.to(dtype)
-
-
-methods = {
-    method.__name__: method
-    for method in (apply_, map_, map2_, resize, resize_, resize_as, resize_as_, dim_order, to_dense)
-}
+methods = {method.__name__: method for method in (resize, resize_, resize_as, resize_as_, dim_order)}
 functions = publish(globals(), {"resize_as_": resize_as_})
