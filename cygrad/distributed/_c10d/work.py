@@ -1,8 +1,9 @@
 """What asynchronous collectives return."""
 
 import time
+from datetime import timedelta
 
-from cygrad.distributed._c10d.engine import FINISHED
+from cygrad.distributed._c10d.engines.engine import FINISHED
 from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.futures import Future
 
@@ -53,6 +54,10 @@ class Work:
         if self._error is not None:
             raise self._error
         return True
+
+    def limit(self, timeout):
+        """Let `wait` wait for this `timedelta` at most, unless it is told otherwise."""
+        self._timeout = timeout.total_seconds()
 
     def _wait(self, timeout):
         begin = time.monotonic()
@@ -160,7 +165,7 @@ class _OfWork:
         return done
 
     def wait(self, timeout=None, watch=None):
-        self._work.wait()
+        self._work.wait(None if timeout is None else timedelta(seconds=timeout))
 
     def abort(self):
         self._work.abort()

@@ -9,9 +9,10 @@ import time
 
 from mpi4py import MPI
 
+from cygrad.distributed._c10d.engines.mpi import world
 from cygrad.distributed._c10d.errors import DistStoreError, QueueEmptyError
-from cygrad.distributed._c10d.mpi import world
-from cygrad.distributed._c10d.stores import _PAUSE, HashStore, Store
+from cygrad.distributed._c10d.stores.hash_store import HashStore
+from cygrad.distributed._c10d.stores.store import PAUSE, Store
 
 __all__ = ["MpiStore", "shared_store"]
 
@@ -80,7 +81,7 @@ class MpiStore(Store):
                     raise
             if time.monotonic() >= end:
                 raise DistStoreError(f"Wait timeout\n  nobody has put anything into queue {key!r}")
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
 
     def has_extended_api(self):
         """Whether `append`, `multi_get`, `multi_set` and queues are supported: True."""
