@@ -83,14 +83,14 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     root = 0 if src is None and group_src is None else root_of(group, src, group_src)
     group._check_root("broadcast", root)
     is_root = group.rank() == root
-    packed = _pack(list(object_list)) if is_root else None
+    packed, places = (_pack(list(object_list)), 0) if is_root else (None, len(object_list))
     received = _unpack(_broadcast(group, packed, root))
     if is_root:
         return
-    if len(received) != len(object_list):
+    if len(received) != places:
         raise RuntimeError(
             f"broadcast_object_list: rank {group._ranks[root]} has sent {len(received)} objects, and the list of this "
-            f"process has {len(object_list)}"
+            f"process has {places}"
         )
     object_list[:] = received
 

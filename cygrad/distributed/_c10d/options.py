@@ -6,7 +6,9 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
+from cygrad import Tensor
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
+from cygrad.distributed._c10d.work import finished
 
 __all__ = [
     "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
@@ -153,7 +155,7 @@ _FIELDS = {"op": "reduceOp", "root": "rootRank"}  # of the options, for paramete
 
 
 def takes_options(method):
-    """Let a collective take options as its last argument, or as `opts`, and a `timeout`."""
+    """Let a collective take options as its last argument, or as `opts`, and a `timeout`; meta tensors do not travel."""
     fields = {name: field for name, field in _FIELDS.items() if name in signature(method).parameters}
 
     @wraps(method)
@@ -163,9 +165,18 @@ def takes_options(method):
         if opts is not None:
             kwargs |= {name: getattr(opts, field) for name, field in fields.items()}
             timeout = opts.timeout
+        if any(map(_is_meta, args)):
+            return finished()
         work = method(self, *args, **kwargs)
         if timeout is not None and timeout >= timedelta(0):
             work.limit(timeout)
         return work
 
     return call
+
+
+def _is_meta(value):
+    """Whether the first tensor is one without memory."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, Tensor) and value.is_meta

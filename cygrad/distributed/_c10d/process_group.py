@@ -192,7 +192,7 @@ class ProcessGroup:
         return self._all_gather(self._moved(output, True), tensor, [output])
 
     def _all_gather(self, output, tensor, results):
-        input = self._moved(tensor, False).array
+        input = wire.apart(self._moved(tensor, False).array, output.array)
         return self._run(
             "all_gather", [tensor], [output], lambda engine, array, _: engine.all_gather(array, input), results
         )
@@ -208,7 +208,7 @@ class ProcessGroup:
             self._check_length("gather", "output", outputs)
             self._check_same("gather", outputs, tensor)
             output = wire.joined(outputs, self._moved, True)
-        input = self._moved(tensor, False).array
+        input = wire.apart(self._moved(tensor, False).array, output.array)
         return self._run(
             "gather", [tensor], [output], lambda engine, array, _: engine.gather(array, input, root), outputs or [],
             details=root,
@@ -220,13 +220,13 @@ class ProcessGroup:
         if isinstance(output, (list, tuple)):
             (output,), inputs = output, inputs[0] if inputs else []
         self._check_root("scatter", root)
-        input = None
+        input, parcel = None, self._moved(output, True)
         if self._rank == root:
             self._check_length("scatter", "input", inputs)
             self._check_same("scatter", inputs, output)
-            input = wire.joined(inputs, self._moved, False).array
+            input = wire.apart(wire.joined(inputs, self._moved, False).array, parcel.array)
         return self._run(
-            "scatter", [output], [self._moved(output, True)],
+            "scatter", [output], [parcel],
             lambda engine, array, _: engine.scatter(array, input, root), details=root,
         )  # fmt: skip
 
@@ -251,9 +251,10 @@ class ProcessGroup:
         return self._reduce_scatter(output, self._reduced(op)(input, False).array, op)
 
     def _reduce_scatter(self, output, input, op):
-        name = wire.reduction(op, output)
+        name, parcel = wire.reduction(op, output), self._reduced(op)(output, True)
+        input = wire.apart(input, parcel.array)
         return self._run(
-            "reduce_scatter", [output], [self._reduced(op)(output, True)],
+            "reduce_scatter", [output], [parcel],
             lambda engine, array, _: engine.reduce_scatter(array, input, name), details=op,
         )  # fmt: skip
 
@@ -288,6 +289,7 @@ class ProcessGroup:
         return self._all_to_all(self._moved(output, True), self._moved(input, False).array, sizes, [output])
 
     def _all_to_all(self, output, input, sizes, results):
+        input = wire.apart(input, output.array)
         return self._run(
             "all_to_all", results[:1], [output], lambda engine, array, _: engine.all_to_all(array, input, *sizes),
             results,
@@ -334,20 +336,24 @@ class ProcessGroup:
 
     # --- From one process to another -------------------------------------------------------------
 
+    @takes_options
     def send(self, tensors, peer, tag=0):
         """Send a tensor to process `peer`."""
         (tensor,) = tensors
         self._check_peer("send", peer)
+        _check_tag("send", tag)
         return self._run(
             f"send to rank {peer}", tensors, [self._moved(tensor, False)],
             lambda engine, array, _: engine.send(array, peer, tag), details=None, peer=peer,
         )  # fmt: skip
 
+    @takes_options
     def recv(self, tensors, peer, tag=0):
         """Receive into a tensor what process `peer` sends."""
         self._check_peer("recv", peer)
         return self._recv(tensors, peer, tag)
 
+    @takes_options
     def recv_anysource(self, tensors, tag=0):
         """Receive into a tensor what any process sends."""
         if self.size() == 1:
@@ -355,6 +361,7 @@ class ProcessGroup:
         return self._recv(tensors, None, tag)
 
     def _recv(self, tensors, peer, tag):
+        _check_tag("recv", tag)
         (tensor,) = tensors
         return self._run(
             "recv" if peer is None else f"recv from rank {peer}", tensors, [self._moved(tensor, True)],
@@ -457,6 +464,16 @@ class ProcessGroup:
                     f"ProcessGroupGloo::{what}: invalid tensor size at index {index} (expected ({expected}), "
                     f"got ({got}))"
                 )
+
+
+def _check_tag(what, tag):
+    if not isinstance(tag, int):
+        raise TypeError(
+            f"{what}(): incompatible function arguments. The following argument types are supported:\n"
+            f"  a tag is an int; got {tag!r}"
+        )
+    if tag < 0:
+        raise RuntimeError(f"Tag must be nonnegative\n  got {tag}")
 
 
 def _as_list(tensors):

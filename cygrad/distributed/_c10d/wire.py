@@ -13,7 +13,7 @@ from cygrad import cat, float32, uint8
 from cygrad.autograd.grad_mode import no_grad
 from cygrad.distributed._c10d.reduce_ops import RedOpType, kind_of
 
-__all__ = ["Parcel", "joined", "moved", "reduced", "reduction"]
+__all__ = ["Parcel", "apart", "joined", "moved", "reduced", "reduction"]
 
 _OPS = {
     RedOpType.SUM: "sum", RedOpType.AVG: "sum", RedOpType.PRODUCT: "product", RedOpType.MIN: "min",
@@ -33,6 +33,13 @@ def reduction(op, tensor):
     """The engine's name for a reduction of tensors like this one; for bools, "sum" means "or"."""
     name = _OPS[kind_of(op)]
     return _OF_BOOLS.get(name, name) if tensor.dtype.itemsize == 1 and _is_bool(tensor) else name
+
+
+def apart(input, output):
+    """What is sent, as a copy where it shares memory with what is received, which MPI forbids."""
+    if isinstance(input, np.ndarray) and isinstance(output, np.ndarray) and np.may_share_memory(input, output):
+        return input.copy()
+    return input
 
 
 def _is_bool(tensor):

@@ -198,20 +198,14 @@ def of_all(rank):
     ask("all_to_all_single by strings", lambda: dist.all_to_all_single(y, x, ["1", "1"], [1, 1]))
 
     ask("send to itself", lambda: dist.send(x, rank))
-    ask("send to 2", lambda: dist.send(x, 2))
-    ask("send to -1", lambda: dist.send(x, -1))
     ask("send to nobody", lambda: dist.send(x))
     ask("send to both", lambda: dist.send(x, other, group_dst=other))
     ask("send with tag -1", lambda: dist.send(x, other, tag=-1))
     ask("send with tag 'a'", lambda: dist.send(x, other, tag="a"))
-    ask("isend to 2", lambda: dist.isend(x, 2))
     ask("isend with tag -1", lambda: dist.isend(x, other, tag=-1))
-    ask("recv from 2", lambda: dist.recv(x, 2))
-    ask("recv from -1", lambda: dist.recv(x, -1))
     ask("recv from both", lambda: dist.recv(x, other, group_src=other))
     ask("recv with tag -1", lambda: dist.recv(x, other, tag=-1))
     ask("recv from anyone with tag -1", lambda: dist.recv(x, tag=-1))
-    ask("irecv from 2", lambda: dist.irecv(x, 2))
     ask("P2POp of all_reduce", lambda: dist.P2POp(dist.all_reduce, x, other))
     ask("P2POp with nobody", lambda: dist.P2POp(dist.isend, x))
     ask("P2POp with both", lambda: dist.P2POp(dist.isend, x, other, group_peer=other))
@@ -228,7 +222,6 @@ def of_all(rank):
     ask("broadcast of what cannot be pickled", lambda: dist.broadcast_object_list([lambda: 0], rank))
     ask("gather of what cannot be pickled", lambda: dist.all_gather_object([None, None], lambda: 0))
     ask("barrier with timeout", lambda: dist.barrier(device_ids=3))
-    ask("monitored_barrier of 0 s", lambda: dist.monitored_barrier(timeout=timedelta(0)))
     ask("monitored_barrier of 3", lambda: dist.monitored_barrier(timeout=3))
 
 
@@ -301,7 +294,6 @@ def of_stores():
     file = str(folder / f"wrong-{library}-{rank}")
     stores = {
         "HashStore": dist.HashStore(),
-        "FileStore": dist.FileStore(file, 1),
         "PrefixStore": dist.PrefixStore("prefix", dist.HashStore()),
         "TCPStore": dist.TCPStore("localhost", 0, 1, True),
         "Store": dist.Store(),
@@ -315,20 +307,27 @@ def of_stores():
         ask(f"{kind}: timeout 3", lambda: store.set_timeout(3))
         ask(f"{kind}: wait for a number", lambda: store.wait(3))
         ask(f"{kind}: wait for 3", lambda: store.wait(["key"], 3))
-        ask(f"{kind}: set", lambda: store.set("word", "one"))
-        ask(f"{kind}: bytes", lambda: store.set("bytes", b"one"))
-        ask(f"{kind}: add to a word", lambda: store.add("word", 1))
         ask(f"{kind}: append a number", lambda: store.append("word", 3))
-        ask(f"{kind}: multi_set", lambda: store.multi_set(["a", "b"], ["1"]))
         ask(f"{kind}: multi_get a number", lambda: store.multi_get(3))
         ask(f"{kind}: queue_push a number", lambda: store.queue_push("queue", 3))
         ask(f"{kind}: delete 3", lambda: store.delete_key(3))
-        ask(f"{kind}: delete", lambda: store.delete_key("never"))
-        ask(f"{kind}: num_keys", store.num_keys)
-        ask(f"{kind}: list_keys", store.list_keys)
         ask(f"{kind}: extended", lambda: [store.has_extended_api()])
-        if kind != "Store":
+        if kind == "Store":
+            ask("Store: add", lambda: store.add("key", 1))
+            ask("Store: delete", lambda: store.delete_key("never"))
+            ask("Store: num_keys", store.num_keys)
+            ask("Store: list_keys", store.list_keys)
+        else:
             store.set_timeout(SHORT)
+            ask(f"{kind}: set", lambda: store.set("word", "one"))
+            ask(f"{kind}: bytes", lambda: store.set("bytes", b"one"))
+            ask(f"{kind}: delete", lambda: store.delete_key("never"))
+            if kind == "TCPStore":  # the others of PyTorch run out of memory
+                ask(f"{kind}: multi_set", lambda: store.multi_set(["a", "b"], ["1"]))
+            else:  # the server of PyTorch's ends
+                ask(f"{kind}: add to a word", lambda: store.add("word", 1))
+            ask(f"{kind}: num_keys", store.num_keys)
+            ask(f"{kind}: list_keys", store.list_keys)
             ask(f"{kind}: wait", lambda: store.wait(["never"]))
             ask(f"{kind}: wait shortly", lambda: store.wait(["never"], SHORT))
             ask(f"{kind}: get", lambda: store.get("never"))
@@ -336,10 +335,16 @@ def of_stores():
             ask(f"{kind}: queue_len", lambda: store.queue_len("queue"))
             ask(f"{kind}: queue_pop", lambda: store.queue_pop("queue", block=False))
             ask(f"{kind}: queue_pop in time", lambda: store.queue_pop("queue"))
+    store = dist.FileStore(file, 1)
+    store.set_timeout(SHORT)
+    ask("FileStore: set 3", lambda: store.set("key", 3))
+    ask("FileStore: wait", lambda: store.wait(["never"]))
+    ask("FileStore: get", lambda: store.get("never"))
+    ask("FileStore: queue_len", lambda: store.queue_len("queue"))
+    ask("FileStore: extended", lambda: [store.has_extended_api()])
     ask("FileStore of a number", lambda: dist.FileStore(3, 1))
-    ask("FileStore nowhere", lambda: dist.FileStore("/no/such/folder/file", 1))
     ask("PrefixStore of a dict", lambda: dist.PrefixStore("prefix", {}))
-    ask("TCPStore without a server", lambda: dist.TCPStore("localhost", 1, 1, False, timeout=SHORT))
+    ask("TCPStore without a server", lambda: dist.TCPStore("localhost", 1, 2, False, timeout=SHORT))
 
 
 without_a_group("before")

@@ -4,7 +4,9 @@ import os
 import struct
 from contextlib import contextmanager
 
+from cygrad.distributed._c10d.stores.arguments import checked, refused
 from cygrad.distributed._c10d.stores.hash_store import HashStore
+from cygrad.distributed._c10d.stores.store import Store
 
 __all__ = ["FileStore"]
 
@@ -25,10 +27,13 @@ class FileStore(HashStore):
     >>> folder.cleanup()
     """
 
+    _late = RuntimeError  # as in PyTorch
     _RECORD = struct.Struct("<ii")  # lengths of key and value; -1 for a deleted key
 
     def __init__(self, file_name, world_size=-1):
         super().__init__()
+        if not isinstance(file_name, (str, bytes, os.PathLike)):
+            raise refused("__init__", f"`file_name` must be a path, got {file_name!r}", "constructor")
         self._path, self._read_up_to = os.fspath(file_name), 0
         with open(self._path, "ab"):
             pass
@@ -64,6 +69,17 @@ class FileStore(HashStore):
         self._file.write(record)
         self._file.flush()
         self._read_up_to += len(record)
+
+    @checked
+    def get(self, key):
+        """Return the value of a key in bytes, once it is there."""
+        try:
+            return super().get(key)
+        except RuntimeError:
+            milliseconds = self.timeout.total_seconds() * 1000
+            raise RuntimeError(f"Timeout waiting for key: {key} after {milliseconds:.0f} ms") from None
+
+    queue_push, queue_pop, queue_len = Store.queue_push, Store.queue_pop, Store.queue_len
 
     def has_extended_api(self):
         """Whether `append`, `multi_get`, `multi_set` and queues are supported: False, as queues are in memory."""

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from contextlib import contextmanager
 
 from cygrad.distributed._c10d.errors import DistStoreError, QueueEmptyError
+from cygrad.distributed._c10d.stores.arguments import checked
 from cygrad.distributed._c10d.stores.store import PAUSE, Store, as_bytes
 
 __all__ = ["HashStore"]
@@ -33,7 +34,7 @@ class HashStore(Store):
     >>> store.queue_pop("tasks", block=False)
     Traceback (most recent call last):
         ...
-    cygrad.distributed.QueueEmptyError: queue tasks is empty
+    cygrad.distributed.QueueEmptyError: queue is empty...
     >>> store.has_extended_api(), store.clone() is store
     (True, True)
     """
@@ -56,24 +57,28 @@ class HashStore(Store):
         values[key] = value
         self._changed(key, value)
 
+    @checked
     def set(self, key, value):
         """Set a key to a string or bytes."""
         with self._exclusive() as values:
             self._put(values, key, as_bytes(value))
 
+    @checked
     def get(self, key):
         """Return the value of a key in bytes, once it is there."""
         self.wait([key])
         with self._exclusive() as values:
             return values[key]
 
+    @checked
     def add(self, key, amount):
         """Add to a counter, which starts at 0, and return it."""
         with self._exclusive() as values:
-            total = int(values.get(key, b"0")) + amount
+            total = _number(key, values.get(key, b"0")) + amount
             self._put(values, key, str(total).encode())
             return total
 
+    @checked
     def compare_set(self, key, expected_value, desired_value):
         """Set a key if it has the expected value, or is not there and "" is expected; return what it then is."""
         expected, desired = as_bytes(expected_value), as_bytes(desired_value)
@@ -83,11 +88,13 @@ class HashStore(Store):
                 return desired
             return values.get(key, expected)
 
+    @checked
     def check(self, keys):
         """Whether all these keys are there."""
         with self._exclusive() as values:
             return all(key in values for key in keys)
 
+    @checked
     def delete_key(self, key):
         """Delete a key; returns whether it was there."""
         with self._exclusive() as values:
@@ -106,25 +113,35 @@ class HashStore(Store):
         with self._exclusive() as values:
             return list(values)
 
+    @checked
     def append(self, key, value):
         """Append to the value of a key."""
         with self._exclusive() as values:
             self._put(values, key, values.get(key, b"") + as_bytes(value))
 
+    @checked
     def multi_get(self, keys):
         """Return the values of several keys."""
         return [self.get(key) for key in keys]
 
+    @checked
     def multi_set(self, keys, values):
         """Set several keys."""
+        if len(keys) != len(values):
+            raise DistStoreError(
+                "multiSet keys and values vectors must be of same size\n"
+                f"  got {len(keys)} keys and {len(values)} values"
+            )
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
+    @checked
     def queue_push(self, key, value):
         """Append a value to a queue."""
         with self._lock:
             self._queues[key].append(as_bytes(value))
 
+    @checked
     def queue_pop(self, key, block=True):
         """Take the first value of a queue; waits for one, or raises QueueEmptyError unless `block`."""
         end = time.monotonic() + self._timeout.total_seconds()
@@ -133,11 +150,12 @@ class HashStore(Store):
                 if self._queues[key]:
                     return self._queues[key].popleft()
             if not block:
-                raise QueueEmptyError(f"queue {key} is empty")
+                raise QueueEmptyError(f"queue is empty\n  nobody has put anything into queue {key!r}")
             if time.monotonic() >= end:
                 raise DistStoreError(f"Wait timeout\n  nobody has put anything into queue {key!r}")
             time.sleep(PAUSE)
 
+    @checked
     def queue_len(self, key):
         """The number of values in a queue."""
         with self._lock:
@@ -150,3 +168,11 @@ class HashStore(Store):
     def clone(self):
         """Return the store itself: its threads share it."""
         return self
+
+
+def _number(key, value):
+    """The value of a counter."""
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"stoll\n  {key!r} is no counter: its value is {value!r}") from None

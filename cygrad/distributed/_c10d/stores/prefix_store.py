@@ -1,5 +1,6 @@
 """`PrefixStore`: a part of another store."""
 
+from cygrad.distributed._c10d.stores.arguments import checked, refused
 from cygrad.distributed._c10d.stores.hash_store import HashStore
 from cygrad.distributed._c10d.stores.store import Store
 
@@ -35,6 +36,8 @@ class PrefixStore(Store):
     """
 
     def __init__(self, prefix, store):
+        if not isinstance(store, Store):
+            raise refused("__init__", f"`store` must be a Store, got {store!r}", "constructor")
         super().__init__()
         self._prefix, self._store = prefix, store
 
@@ -48,6 +51,7 @@ class PrefixStore(Store):
         """How long `get` and `wait` wait."""
         return self._store.timeout
 
+    @checked
     def set_timeout(self, timeout):
         """Set how long `get` and `wait` wait, as a `timedelta`."""
         self._store.set_timeout(timeout)
@@ -55,6 +59,7 @@ class PrefixStore(Store):
     def _name(self, key):
         return key if self._prefix is None else f"{self._prefix}/{key}"
 
+    @checked
     def check(self, keys):
         """Whether all these keys are there."""
         return self._store.check([self._name(key) for key in keys])
@@ -71,10 +76,12 @@ class PrefixStore(Store):
         """Whether the store behind it supports `append`, `multi_get`, `multi_set` and queues."""
         return self._store.has_extended_api()
 
+    @checked
     def multi_get(self, keys):
         """Return the values of several keys."""
         return self._store.multi_get([self._name(key) for key in keys])
 
+    @checked
     def multi_set(self, keys, values):
         """Set several keys."""
         self._store.multi_set([self._name(key) for key in keys], values)
@@ -88,9 +95,10 @@ def _with_prefix(name):
     def method(self, key, *args, **kwargs):
         return getattr(self._store, name)(self._name(key), *args, **kwargs)
 
+    like = getattr(HashStore, name)
     method.__name__, method.__qualname__ = name, f"PrefixStore.{name}"
-    method.__doc__ = getattr(HashStore, name).__doc__
-    return method
+    method.__doc__ = like.__doc__
+    return checked(method, like)
 
 
 for _method in ("set", "get", "add", "compare_set", "delete_key", "append", "queue_push", "queue_pop", "queue_len"):

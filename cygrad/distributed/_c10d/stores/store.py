@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 
 from cygrad.distributed._c10d.errors import DistStoreError
+from cygrad.distributed._c10d.stores.arguments import checked, refused
 
 __all__ = ["PAUSE", "Store", "as_bytes"]
 
@@ -13,6 +14,23 @@ PAUSE = 0.01  # seconds between two looks into a store that someone else may hav
 def as_bytes(value):
     """A value as stores hold it: a string in UTF-8."""
     return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _missing(name, error, text):
+    def method(self, *args, **kwargs):
+        raise error(f"{text}\n  {type(self).__name__} has no {name}()")
+
+    method.__name__, method.__qualname__ = name, f"Store.{name}"
+    method.__doc__ = f"Raises {error.__name__}: subclasses have it."
+    return method
+
+
+def _virtual(name, theirs):
+    return _missing(name, RuntimeError, f'Tried to call pure virtual function "::c10d::Store::{theirs}"')
+
+
+def _of_queues(name):
+    return _missing(name, NotImplementedError, "queue support is not implemented.")
 
 
 class Store:
@@ -27,6 +45,8 @@ class Store:
     True
     """
 
+    _late: type[RuntimeError] = DistStoreError  # what is raised when nobody has set a key in time
+
     def __init__(self):
         self._timeout = timedelta(seconds=300)
 
@@ -35,6 +55,7 @@ class Store:
         """How long `get` and `wait` wait."""
         return self._timeout
 
+    @checked
     def set_timeout(self, timeout):
         """Set how long `get` and `wait` wait, as a `timedelta`.
 
@@ -47,21 +68,11 @@ class Store:
         >>> store.timeout
         datetime.timedelta(seconds=10)
         """
-        if not isinstance(timeout, timedelta):
-            raise TypeError(f"set_timeout(): expected a datetime.timedelta, got {timeout!r}")
+        if timeout is None:
+            raise refused("set_timeout", "`timeout` must be a datetime.timedelta, got None")
         self._timeout = timeout
 
-    def check(self, keys):
-        """Whether all these keys are there.
-
-        >>> import cygrad.distributed as dist
-        >>> store = dist.HashStore()
-        >>> store.set("key", "value")
-        >>> store.check(["key"]), store.check(["key", "other"])
-        (True, False)
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no check()")
-
+    @checked
     def wait(self, keys, timeout=None):
         """Wait until all these keys are there.
 
@@ -77,11 +88,17 @@ class Store:
         >>> store.set("key", "value")
         >>> store.wait(["key"])
         """
-        end = time.monotonic() + (self._timeout if timeout is None else timeout).total_seconds()
+        end = time.monotonic() + (self.timeout if timeout is None else timeout).total_seconds()
         while not self.check(keys):
             if time.monotonic() >= end:
-                raise DistStoreError(f"Wait timeout\n  nobody has set {', '.join(map(repr, keys))}")
+                raise self._late(f"Wait timeout\n  nobody has set {', '.join(map(repr, keys))}")
             time.sleep(PAUSE)
+
+    set, get, add = _virtual("set", "set"), _virtual("get", "get"), _virtual("add", "add")
+    check, delete_key = _virtual("check", "check"), _virtual("delete_key", "deleteKey")
+    num_keys = _virtual("num_keys", "getNumKeys")
+    list_keys = _missing("list_keys", NotImplementedError, "listKeys support is not implemented.")
+    queue_push, queue_pop, queue_len = _of_queues("queue_push"), _of_queues("queue_pop"), _of_queues("queue_len")
 
     def has_extended_api(self):
         """Whether `append`, `multi_get`, `multi_set` and queues are supported.

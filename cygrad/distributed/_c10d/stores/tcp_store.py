@@ -7,6 +7,7 @@ from cygrad.distributed._c10d.errors import DistNetworkError
 from cygrad.distributed._c10d.stores.hash_store import HashStore
 from cygrad.distributed._c10d.stores.prefix_store import PrefixStore
 from cygrad.distributed._c10d.supervision.launchers import launched
+from cygrad.distributed.constants import default_pg_timeout
 
 __all__ = ["TCPStore", "free_port"]
 
@@ -58,8 +59,10 @@ class TCPStore(PrefixStore):
         elif port in self._servers:
             store = self._servers[port]
         else:
+            milliseconds = (timeout or default_pg_timeout).total_seconds() * 1000
             raise DistNetworkError(
-                f"The client socket has failed to connect to {host_name}:{port}\n"
+                f"The client socket has timed out after {milliseconds:.0f}ms while trying to connect to ({host_name}, "
+                f"{port}).\n"
                 "  processes that mpiexec has not started share no store; in this one, make the server first: "
                 "TCPStore(..., is_master=True)"
             )
