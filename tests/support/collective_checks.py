@@ -354,7 +354,7 @@ def check_bad_input():
         (lambda: dist.send(x, dist.get_rank()), ValueError, "destination rank should not be the same"),
         (lambda: dist.new_group([0, size]), ValueError, f"^Rank {size} is out of range"),
         (lambda: dist.all_gather([x], x), RuntimeError, f"expected length {size}, got 1"),
-        (lambda: dist.all_gather_into_tensor(torch.ones(1), x), ValueError, "^output tensor size must be equal"),
+        (lambda: dist.all_gather_into_tensor(torch.ones(1), x), RuntimeError, "expected length"),
         (lambda: dist.reduce_scatter_tensor(x, torch.ones(1)), ValueError, "^input tensor size must be equal"),
         (lambda: dist.reduce_scatter(x, [x]), RuntimeError, "^invalid input tensor list size"),
         (lambda: dist.all_to_all_single(torch.ones(size + 1), torch.ones(size + 1)), RuntimeError, "divide equally"),

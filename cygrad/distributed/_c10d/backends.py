@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from cygrad import cuda
+from cygrad import device as _device
 from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
 from cygrad.distributed._c10d.world import current
 
@@ -93,7 +94,10 @@ class BackendConfig:
         for part in backend.lower().split(","):
             pair = part.split(":")
             if len(pair) != 2:
-                raise ValueError(f"Invalid device:backend pairing: '{part}'. cygrad reads e.g. 'cpu:gloo,cuda:nccl'")
+                raise ValueError(
+                    f"Invalid device:backend pairing: {part}. The custom backend string argument is invalid: "
+                    f"{backend}.\n  it reads like 'cpu:gloo,cuda:nccl'"
+                )
             yield pair[0], Backend(pair[1])
 
     def get_device_backend_map(self):
@@ -174,7 +178,7 @@ def get_default_backend_for_device(device):
     >>> distributed.get_default_backend_for_device("cpu")
     'gloo'
     """
-    kind = str(device).partition(":")[0]
+    kind = _device(device).type
     if kind not in Backend.default_device_backend_map:
         raise ValueError(f"Default backend not registered for device : {device}")
     return Backend.default_device_backend_map[kind]
@@ -197,5 +201,5 @@ def checked_backend(backend):
         if part == Backend.MPI and not is_mpi_available():
             raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {HOW_TO_INSTALL}")
         if part not in (Backend.GLOO, Backend.NCCL, Backend.MPI, *Backend.registered):
-            raise RuntimeError(f'Distributed package doesn\'t have {part.upper()} built in. Pass "gloo" or "nccl"')
+            raise AssertionError(f'Unknown c10d backend type {part.upper()}\n  to fix it: pass "gloo" or "nccl"')
     return name

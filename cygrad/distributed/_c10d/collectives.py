@@ -4,6 +4,8 @@ Each takes `group=` (all processes by default) and most `async_op=`: then they r
 process that is not in the group gets a warning and does nothing.
 """
 
+from datetime import timedelta
+
 from cygrad import Tensor
 from cygrad.distributed._c10d.arguments import check_dtypes, check_list, check_tensor, finished, member, root_of
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
@@ -154,7 +156,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     """Gather the `input_tensor` of each process into one tensor, in which they follow each other.
 
-    `output_tensor` has the dtype of the input, and as many elements for each process; otherwise ValueError is raised.
+    `output_tensor` has the dtype of the input, and as many elements for each process, or else RuntimeError is raised.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -167,7 +169,6 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     """
     check_tensor(input_tensor, "input_tensor")
     check_tensor(output_tensor, "output_tensor")
-    check_dtypes(output_tensor, input_tensor)
     group = member(group, "all_gather_into_tensor")
     if group is None:
         return None
@@ -205,13 +206,13 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
+    check_list(gather_list or [], "gather_list")
+    check_dtypes(tensor, *(gather_list or ()))
     group = member(group, "gather")
     if group is None:
         return None
     root = 0 if dst is None and group_dst is None else root_of(group, dst, group_dst)
     _check_list_is_at_root("gather_list", "destination", gather_list, group.rank() == root)
-    check_list(gather_list or [], "gather_list")
-    check_dtypes(tensor, *(gather_list or ()))
     return finished(group.gather(gather_list, tensor, root), async_op)
 
 
@@ -229,13 +230,13 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
+    check_list(scatter_list or [], "scatter_list")
+    check_dtypes(tensor, *(scatter_list or ()))
     group = member(group, "scatter")
     if group is None:
         return None
     root = 0 if src is None and group_src is None else root_of(group, src, group_src)
     _check_list_is_at_root("scatter_list", "source", scatter_list, group.rank() == root)
-    check_list(scatter_list or [], "scatter_list")
-    check_dtypes(tensor, *(scatter_list or ()))
     return finished(group.scatter(tensor, scatter_list, root), async_op)
 
 
@@ -377,6 +378,8 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     >>> dist.monitored_barrier(timeout=timedelta(seconds=10))
     >>> dist.destroy_process_group()
     """
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     if timeout is not None and timeout.total_seconds() <= 0:
         raise ValueError(f"monitored_barrier: the timeout must be positive, got {timeout}")
     group = member(group, "monitored_barrier")

@@ -15,7 +15,7 @@ from cygrad.distributed._c10d.stores import HashStore
 from cygrad.distributed._c10d.supervision.guard import Guard, program_line
 from cygrad.distributed._c10d.supervision.launchers import command, launched
 from cygrad.distributed._c10d.world import current
-from cygrad.distributed.rendezvous import _from_url, rendezvous
+from cygrad.distributed.rendezvous import _from_url, handler_of, rendezvous
 
 __all__ = ["Connection", "connect", "engines_for"]
 
@@ -45,6 +45,7 @@ def connect(name, init_method, store, rank, world_size, timeout):
         _check_given(world.engine, rank, world_size)
         return Connection(world.engine, store or world.store)
     if store is None:
+        handler_of(init_method or "env://")
         rank, world_size = _told(init_method or "env://", rank, world_size)
     launch = launched()
     if world_size == 1 or (world_size == -1 and launch is None and name != "mpi"):

@@ -7,7 +7,6 @@ from typing import Any
 from cygrad import cuda
 from cygrad.distributed._c10d.backends import BackendConfig, checked_backend
 from cygrad.distributed._c10d.connection import connect, engines_for
-from cygrad.distributed._c10d.errors import one_process
 from cygrad.distributed._c10d.membership import (
     NO_GROUP,
     GroupMember,
@@ -262,17 +261,20 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
 
 
 def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
-    """Raises RuntimeError: only a group of several processes can lose some.
+    """Raises TypeError, as in PyTorch with gloo: make a group of the others by `new_group`.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     >>> dist.shrink_group([0])
     Traceback (most recent call last):
         ...
-    RuntimeError: shrink_group([0]): this works in one process for now...
+    TypeError: Process group backend for '0' does not support shrinking operations....
     >>> dist.destroy_process_group()
     """
-    raise one_process(f"shrink_group({ranks_to_exclude!r})")
+    raise TypeError(
+        f"Process group backend for '{_get_group(group).group_name}' does not support shrinking operations.\n"
+        "  to fix it: make a group of the others, `new_group(ranks)`"
+    )
 
 
 def destroy_process_group(group=None):

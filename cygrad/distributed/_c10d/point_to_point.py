@@ -92,7 +92,9 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     if work is None:
         return -1
     work.wait()
-    return _get_group(group)._ranks[work.source_rank()]
+    if src is not None:
+        return src
+    return _get_group(group)._ranks[work.source_rank() if group_src is None else group_src]
 
 
 class P2POp:
@@ -145,7 +147,9 @@ def batch_isend_irecv(p2p_op_list):
     >>> dist.destroy_process_group()
     """
     if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    if not p2p_op_list:
+        raise IndexError("list index out of range\n  there is no call in the list")
     with ExitStack() as stack:  # with NCCL, a send waits for its receipt, unless both are begun together
         for engine in {each.group._engine(each.tensor) for each in p2p_op_list}:
             stack.enter_context(engine.together())

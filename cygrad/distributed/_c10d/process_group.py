@@ -150,6 +150,11 @@ class ProcessGroup:
     @takes_options
     def allreduce_coalesced(self, tensors, op=ReduceOp.SUM):
         """Reduce tensors over all processes, in place."""
+        if not tensors:
+            raise NotImplementedError(
+                "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
+                "fallback function is registered for schema c10d::allreduce_coalesced_.\n  there is nothing to reduce"
+            )
         return self.allreduce(tensors, op)
 
     @takes_options
@@ -188,7 +193,9 @@ class ProcessGroup:
     @takes_options
     def all_gather_single(self, output, tensor):
         """Gather the tensors of all processes into one, in which they follow each other."""
-        self._check_multiple("all_gather_into_tensor", "output", output, tensor)
+        if output.dtype != tensor.dtype or output.numel() != tensor.numel() * self.size():
+            self._check_outputs("allgather", output.chunk(self.size()) if output.ndim else [output], tensor)
+            self._check_multiple("all_gather_single", "output", output, tensor)
         return self._all_gather(self._moved(output, True), tensor, [output])
 
     def _all_gather(self, output, tensor, results):
@@ -312,6 +319,11 @@ class ProcessGroup:
     @takes_options
     def allgather_coalesced(self, output_lists, tensors):
         """Gather several tensors of all processes into as many lists."""
+        if any(len(outputs) != self.size() for outputs in output_lists):
+            raise RuntimeError(
+                "ProcessGroupGloo::allgather_coalesced: output lists should be equal to world size\n"
+                f"  got {[len(outputs) for outputs in output_lists]} tensors for {self.size()} processes"
+            )
         works = [self.allgather(outputs, tensor) for outputs, tensor in zip(output_lists, tensors, strict=True)]
         return joined(works, [each for outputs in output_lists for each in outputs])
 
@@ -417,6 +429,8 @@ class ProcessGroup:
     # --- Checks ----------------------------------------------------------------------------------
 
     def _check_root(self, what, root):
+        if not hasattr(root, "__index__"):
+            raise _incompatible("", f"a rank is an int; got {root!r}")
         if not 0 <= root < self.size():
             raise RuntimeError(f"ProcessGroupGloo::{what}: invalid root rank: {root}\n  there are {self.size()} ranks")
 
@@ -467,13 +481,16 @@ class ProcessGroup:
 
 
 def _check_tag(what, tag):
-    if not isinstance(tag, int):
-        raise TypeError(
-            f"{what}(): incompatible function arguments. The following argument types are supported:\n"
-            f"  a tag is an int; got {tag!r}"
-        )
+    if not hasattr(tag, "__index__"):
+        raise _incompatible(what, f"a tag is an int; got {tag!r}")
     if tag < 0:
         raise RuntimeError(f"Tag must be nonnegative\n  got {tag}")
+
+
+def _incompatible(name, what):
+    return TypeError(
+        f"{name}(): incompatible function arguments. The following argument types are supported:\n  {what}"
+    )
 
 
 def _as_list(tensors):
@@ -487,6 +504,8 @@ def _split_sizes(tensor, sizes, count):
         if length % count:
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
         return [length // count] * count
+    if not all(hasattr(each, "__index__") for each in sizes):
+        raise _incompatible("all_to_all_single", f"split sizes are ints; got {sizes!r}")
     if len(sizes) != count:
         raise RuntimeError("Number of tensor splits not equal to group size")
     if sum(sizes) != length:

@@ -27,7 +27,6 @@ class FileStore(HashStore):
     >>> folder.cleanup()
     """
 
-    _late = RuntimeError  # as in PyTorch
     _RECORD = struct.Struct("<ii")  # lengths of key and value; -1 for a deleted key
 
     def __init__(self, file_name, world_size=-1):
@@ -69,6 +68,9 @@ class FileStore(HashStore):
         self._file.write(record)
         self._file.flush()
         self._read_up_to += len(record)
+
+    def _too_late(self, keys, timeout):
+        return RuntimeError(str(super()._too_late(keys, timeout)))  # as in PyTorch
 
     @checked
     def get(self, key):

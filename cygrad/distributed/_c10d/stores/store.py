@@ -45,8 +45,6 @@ class Store:
     True
     """
 
-    _late: type[RuntimeError] = DistStoreError  # what is raised when nobody has set a key in time
-
     def __init__(self):
         self._timeout = timedelta(seconds=300)
 
@@ -91,8 +89,12 @@ class Store:
         end = time.monotonic() + (self.timeout if timeout is None else timeout).total_seconds()
         while not self.check(keys):
             if time.monotonic() >= end:
-                raise self._late(f"Wait timeout\n  nobody has set {', '.join(map(repr, keys))}")
+                raise self._too_late(keys, timeout)
             time.sleep(PAUSE)
+
+    def _too_late(self, keys, timeout):
+        """The error when nobody has set the keys in time."""
+        return DistStoreError(f"Wait timeout\n  nobody has set {', '.join(map(repr, keys))}")
 
     set, get, add = _virtual("set", "set"), _virtual("get", "get"), _virtual("add", "add")
     check, delete_key = _virtual("check", "check"), _virtual("delete_key", "deleteKey")

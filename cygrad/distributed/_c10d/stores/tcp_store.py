@@ -3,7 +3,8 @@
 import socket
 from typing import Any
 
-from cygrad.distributed._c10d.errors import DistNetworkError
+from cygrad.distributed._c10d.errors import DistNetworkError, DistStoreError, QueueEmptyError
+from cygrad.distributed._c10d.stores.arguments import checked
 from cygrad.distributed._c10d.stores.hash_store import HashStore
 from cygrad.distributed._c10d.stores.prefix_store import PrefixStore
 from cygrad.distributed._c10d.supervision.launchers import launched
@@ -70,6 +71,35 @@ class TCPStore(PrefixStore):
         if timeout is not None:
             self.set_timeout(timeout)
         self.host, self.port = host_name, port
+
+    def _too_late(self, keys, timeout):
+        seconds = (timeout or self.timeout).total_seconds()
+        return DistStoreError(
+            f"wait timeout after {seconds * 1000:.0f}ms, keys: {', '.join(f'/{key}' for key in keys)}\n"
+            "  nobody has set them"
+        )
+
+    @checked
+    def get(self, key):
+        """Return the value of a key in bytes, once it is there."""
+        self.wait([key])
+        return super().get(key)  # type: ignore[attr-defined]
+
+    @checked
+    def multi_get(self, keys):
+        """Return the values of several keys, once they are there."""
+        self.wait(keys)
+        return super().multi_get(keys)
+
+    @checked
+    def queue_pop(self, key, block=True):
+        """Take the first value of a queue; waits for one, or raises QueueEmptyError unless `block`."""
+        try:
+            return super().queue_pop(key, block)  # type: ignore[attr-defined]
+        except QueueEmptyError:
+            raise
+        except DistStoreError:
+            raise self._too_late([key], None) from None
 
 
 def _shared_store():
