@@ -21,8 +21,8 @@ from importlib import import_module as _import_module
 
 from cygrad.distributed import constants as constants
 from cygrad.distributed import distributed_c10d as distributed_c10d
-from cygrad.distributed._c10d.launchers import end_job_on_failure as _end_job_on_failure
-from cygrad.distributed._c10d.launchers import fill_environment as _fill_environment
+from cygrad.distributed._c10d.supervision.launchers import end_job_on_failure as _end_job_on_failure
+from cygrad.distributed._c10d.supervision.launchers import fill_environment as _fill_environment
 from cygrad.distributed.distributed_c10d import *
 from cygrad.distributed.distributed_c10d import _all_gather_base as _all_gather_base
 from cygrad.distributed.distributed_c10d import _coalescing_manager as _coalescing_manager
@@ -42,8 +42,8 @@ __all__ = [
 # Imported on first use: few programs need them.
 _MODULES = {
     "_composable", "_functional_collectives", "_shard", "_tensor", "algorithms", "autograd", "checkpoint",
-    "device_mesh", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "rpc", "run",
-    "tensor", "utils",
+    "collective_utils", "device_mesh", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "rpc",
+    "run", "tensor", "utils",
 }  # fmt: skip
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",

@@ -8,7 +8,7 @@ import runpy
 import sys
 
 import cygrad.distributed  # sets the variables of this rank
-from cygrad.distributed._c10d.launchers import end_killed, is_initialized
+from cygrad.distributed._c10d.supervision.launchers import end_killed, is_initialized
 
 __all__ = ["LOCAL_RANK_ARGUMENT", "run_script"]
 

@@ -8,8 +8,9 @@ say) is shared.
 import threading
 from datetime import timedelta
 
-from cygrad.distributed._c10d.fake import FakeWorld
-from cygrad.distributed._c10d.groups import destroy_process_group, init_process_group, is_initialized
+from cygrad.distributed._c10d.engines.fake import FakeWorld
+from cygrad.distributed._c10d.groups import destroy_process_group, init_process_group
+from cygrad.distributed._c10d.membership import is_initialized
 from cygrad.distributed._c10d.stores import HashStore
 from cygrad.distributed._c10d.world import World, enter
 

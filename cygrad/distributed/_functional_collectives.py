@@ -2,18 +2,22 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad.distributed._c10d.groups import _get_group, _resolve_process_group
+from cygrad.distributed._c10d.membership import _resolve_process_group, get_process_group_ranks
 from cygrad.distributed._c10d.process_group import ProcessGroup
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
+from cygrad.distributed._c10d.world import current
 from cygrad.distributed.device_mesh import DeviceMesh
 from cygrad.distributed.nn import functional
 
 __all__ = [
     "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
-    "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced", "all_to_all_single",
-    "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_tensor",
-    "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
+    "all_gather_single_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
+    "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor",
+    "reduce_scatter_single", "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced",
+    "reduce_scatter_tensor", "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
 ]  # fmt: skip
+
+REDUCE_OP_TO_STR = {kind: name.lower() for name, kind in ReduceOp.RedOpType.__members__.items() if name != "PREMUL_SUM"}
 
 
 class AsyncCollectiveTensor(Tensor):
@@ -21,14 +25,31 @@ class AsyncCollectiveTensor(Tensor):
 
 
 def _group_of(group):
-    """A process group from what these functions take: a group, its name, a mesh, (mesh, dimension) or ranks."""
-    if isinstance(group, DeviceMesh):
-        return group.get_group()
-    if isinstance(group, tuple) and group and isinstance(group[0], DeviceMesh):
-        return group[0].get_group(group[1])
+    """A process group from what these functions take: a group, its name, a mesh, (mesh, dimension) or its ranks."""
+    if isinstance(group, ProcessGroup):
+        return group
     if isinstance(group, str):
         return _resolve_process_group(group)
-    return group if isinstance(group, ProcessGroup) else _get_group(None)
+    if isinstance(group, DeviceMesh):
+        if group.ndim != 1:
+            raise AssertionError("Only 1D mesh is supported, pass in (DeviceMesh, int) together if mesh > 1D")
+        return group.get_group()
+    if isinstance(group, tuple):
+        if len(group) != 2 or not isinstance(group[0], DeviceMesh) or not isinstance(group[1], int):
+            raise ValueError(
+                f"Invalid tuple for group must be (DeviceMesh, int). Instead got {tuple(type(each) for each in group)}"
+            )
+        return group[0].get_group(group[1])
+    if isinstance(group, list):
+        return _group_of_ranks(group)
+    raise ValueError(f"Unsupported group type: {type(group)}, {group}")
+
+
+def _group_of_ranks(ranks):
+    for each in current().groups:
+        if sorted(get_process_group_ranks(each)) == sorted(ranks):
+            return each
+    raise ValueError(f"there is no group of the ranks {ranks}\n  to fix it: make it by `new_group`")
 
 
 def _reduction(name):
@@ -58,12 +79,12 @@ def all_reduce_coalesced(self, reduceOp, group, tag=""):
     return [all_reduce(each, reduceOp, group) for each in self]
 
 
-def all_gather_tensor(self, gather_dim, group, tag=""):
+def all_gather_single(self, gather_dim, group, tag=""):
     """The tensors of all processes, joined along `gather_dim`."""
     return cygrad.cat(functional.all_gather(self, _group_of(group)), gather_dim)
 
 
-def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
+def reduce_scatter_single(self, reduceOp, scatter_dim, group, tag=""):
     """This process's part along `scatter_dim` of the tensor reduced over all processes."""
     group = _group_of(group)
     if self.shape[scatter_dim] % group.size():
@@ -90,18 +111,21 @@ def permute_tensor(self, src_dst, group, tag=""):
     return all_to_all_single(self.reshape(-1), incoming, outgoing, group).reshape(self.shape)
 
 
-def all_gather_into_tensor_coalesced(self, group, tag=""):
+def all_gather_single_coalesced(self, group, tag=""):
     """The tensors of all processes, joined along the first dimension, for a list."""
-    return [all_gather_tensor(each, 0, group) for each in self]
+    return [all_gather_single(each, 0, group) for each in self]
 
 
-def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
+def reduce_scatter_single_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
     """This process's parts of tensors reduced over all processes."""
-    return [reduce_scatter_tensor(each, reduceOp, dim, group) for each, dim in zip(inputs, scatter_dim)]
+    return [reduce_scatter_single(each, reduceOp, dim, group) for each, dim in zip(inputs, scatter_dim)]
 
 
-# Autograd sees all of them here.
-all_gather_single = all_gather_tensor
-all_gather_single_autograd = all_gather_tensor_autograd = all_gather_tensor
-reduce_scatter_tensor_autograd = reduce_scatter_tensor
+# Older names, and those for derivatives, which all of these have here.
+all_gather_tensor = all_gather_tensor_autograd = all_gather_single_autograd = all_gather_single
+reduce_scatter_tensor = reduce_scatter_tensor_autograd = reduce_scatter_single_autograd = reduce_scatter_single
+all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced = (
+    all_gather_single_coalesced,
+    reduce_scatter_single_coalesced,
+)
 all_to_all_single_autograd = all_to_all_single

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import cygrad
-from cygrad.distributed._c10d.groups import _get_group, _rank_not_in_group
+from cygrad.distributed._c10d.membership import _get_group, _rank_not_in_group
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 
 __all__ = ["should_stop"]

@@ -4,15 +4,14 @@ import math
 import os
 
 import cygrad
-from cygrad.distributed._c10d.groups import (
+from cygrad.distributed._c10d.groups import init_process_group, new_group
+from cygrad.distributed._c10d.membership import (
     GroupMember,
     get_process_group_ranks,
     get_rank,
     get_world_size,
     group,
-    init_process_group,
     is_initialized,
-    new_group,
 )
 from cygrad.distributed._c10d.stores import HashStore
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cygrad.distributed._c10d.errors import one_process
 from cygrad.distributed._c10d.module_names import also_named
-from cygrad.distributed._c10d.stores import _free_port
+from cygrad.distributed._c10d.stores.tcp_store import free_port
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
@@ -43,7 +43,7 @@ class LaunchConfig:
 @contextmanager
 def as_rank_zero(run_id="none"):
     """Within this context the environment says that this process is the only one."""
-    port = os.environ.get("MASTER_PORT") or str(_free_port())
+    port = os.environ.get("MASTER_PORT") or str(free_port())
     variables = {
         "GROUP_RANK": "0",
         "LOCAL_RANK": "0",

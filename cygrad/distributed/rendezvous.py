@@ -40,12 +40,17 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
     (0, 1)
     >>> folder.cleanup()
     """
+    return handler_of(url)(url, rank=rank, world_size=world_size, **kwargs)
+
+
+def handler_of(url):
+    """What finds the others by this URL. Raises RuntimeError if no one has registered its scheme."""
     if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
     scheme = urlparse(url).scheme
     if scheme not in _HANDLERS:
         raise RuntimeError(f"No rendezvous handler for {scheme}://\n  there is one for {', '.join(sorted(_HANDLERS))}")
-    return _HANDLERS[scheme](url, rank=rank, world_size=world_size, **kwargs)
+    return _HANDLERS[scheme]
 
 
 def _from_url(url, rank, world_size):

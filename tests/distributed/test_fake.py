@@ -8,7 +8,7 @@ from collective_checks import CHECKS
 
 import cygrad as torch
 import cygrad.distributed as dist
-from cygrad.distributed._c10d.fake import FakeWorld
+from cygrad.distributed._c10d.engines.fake import FakeWorld
 from cygrad.distributed._fake import simulate
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mpi_runs import ended, mpiexec, needs_mpi
 
-from cygrad.distributed._c10d.board import is_alive
+from cygrad.distributed._c10d.supervision.board import is_alive
 
 pytestmark = needs_mpi
 PHASES = "forward", "backward", "hook", "collective", "checkpoint"

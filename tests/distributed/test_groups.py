@@ -131,7 +131,7 @@ def test_names_of_back_ends():
 
 
 def test_a_back_end_of_ones_own(monkeypatch):
-    from cygrad.distributed._c10d.single import Single
+    from cygrad.distributed._c10d.engines.single import Single
 
     for name in ("registered", "backend_capability"):
         monkeypatch.setattr(dist.Backend, name, dict(getattr(dist.Backend, name)))

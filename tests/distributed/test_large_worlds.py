@@ -8,7 +8,7 @@ from support import sharding_checks
 
 import cygrad as torch
 import cygrad.distributed as dist
-from cygrad.distributed._c10d.fake import FakeWorld
+from cygrad.distributed._c10d.engines.fake import FakeWorld
 from cygrad.distributed._data_parallel.buckets import assignment_by_size
 from cygrad.distributed._data_parallel.ordered import Tree, _root, largest_nodes, ordered_sum
 from cygrad.distributed._deterministic import share

@@ -11,8 +11,8 @@ from mpi_runs import ended, environment, needs_mpi
 
 import cygrad.distributed as dist
 from cygrad.distributed import launch, run
-from cygrad.distributed._c10d.board import is_alive
-from cygrad.distributed._c10d.launchers import Launch, fill_environment, launched
+from cygrad.distributed._c10d.supervision.board import is_alive
+from cygrad.distributed._c10d.supervision.launchers import Launch, fill_environment, launched
 
 LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "SLURM_")
 

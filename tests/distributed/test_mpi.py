@@ -9,7 +9,7 @@ import pytest
 from collective_checks import CHECKS
 from mpi_runs import PROGRAMS, ended, mpiexec, needs_mpi
 
-from cygrad.distributed._c10d.board import is_alive
+from cygrad.distributed._c10d.supervision.board import is_alive
 
 pytestmark = needs_mpi
 
@@ -86,7 +86,7 @@ def test_a_rank_that_leaves():
 DONE = """
 import sys, time
 import cygrad as torch, cygrad.distributed as dist
-from cygrad.distributed._c10d import guard
+from cygrad.distributed._c10d.supervision import guard
 guard._LEFT_FOR = guard._ON_THE_WAY_FOR = 0.2
 dist.init_process_group()
 x = torch.ones(10)

@@ -14,9 +14,9 @@ import pytest
 import cygrad as torch
 import cygrad.distributed as dist
 from cygrad.distributed import ReduceOp
-from cygrad.distributed._c10d.fake import FakeWorld
+from cygrad.distributed._c10d.engines.fake import FakeWorld
 from cygrad.distributed._c10d.groups import _made
-from cygrad.distributed._c10d.guard import RankFailure
+from cygrad.distributed._c10d.supervision.guard import RankFailure
 from cygrad.distributed._c10d.world import current
 from cygrad.distributed._fake import simulate
 
@@ -40,7 +40,7 @@ def group(name="cpu:gloo,cuda:nccl"):
     """A group of all ranks with NCCL for tensors on GPUs."""
     pg = dist.group.WORLD
     engine = current().connection.engine.split(list(range(SIZE)))
-    return _made(dist.Backend(name), list(range(SIZE)), engine, "", None, None, pg._timeout_given)
+    return _made(dist.Backend(name), list(range(SIZE)), engine, "on GPUs", None, None, pg._timeout_given)
 
 
 def on_gpu(values, dtype=torch.float32):

@@ -9,8 +9,8 @@ import pytest
 import cygrad as torch
 import cygrad.distributed as dist
 from cygrad import nn
-from cygrad.distributed._c10d.engine import Handle
-from cygrad.distributed._c10d.single import Single
+from cygrad.distributed._c10d.engines.engine import Handle
+from cygrad.distributed._c10d.engines.single import Single
 from cygrad.nn.parallel import DistributedDataParallel
 
 PER_BYTE = 4e-9  # seconds of backward

@@ -415,7 +415,7 @@ def test_errors_are_recorded(tmp_path, monkeypatch):
     with pytest.raises(KeyError):
         main()
     failure = ProcessFailure(0, 1, 1, str(file))
-    assert "KeyError: 'why'" in failure.message
+    assert failure.message["message"] == "KeyError: 'why'" and failure.timestamp > 0
     error = ChildFailedError("train", {0: failure})
     assert error.get_first_failure() == (0, failure) and "train FAILED" in str(error)
 

@@ -57,7 +57,7 @@ def test_loaded_tensors_do_not_hold_their_file_where_that_would_keep_it(monkeypa
 
 
 def test_processes_share_no_file_where_it_may_lack_room(monkeypatch):
-    from cygrad.distributed._c10d import shared_memory as memory_of_groups
+    from cygrad.distributed._c10d.engines import shared_memory as memory_of_groups
 
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     assert memory_of_groups._file(4096) == (None, b"")

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import warnings
 from datetime import timedelta
 from functools import reduce
 
@@ -310,8 +311,32 @@ def check_groups():
     x = torch.tensor([float(rank)])
     dist.broadcast(x, group_src=0, group=reverse)
     assert x.item() == size - 1
+    mine, every = dist.new_subgroups(2, reverse)
+    assert dist.get_process_group_ranks(mine) == pairs[rank // 2] and len(every) == size // 2
     half = dist.split_group(split_ranks=pairs)
     assert half.size() == 2
+    count = dist.get_pg_count()
+    if rank > 0:  # only the members of a group split it
+        parent = dist.new_group(list(range(1, size)), use_local_synchronization=True)
+        rest = dist.split_group(parent, [[size - 2]])
+        assert (rest is None) == (rank < size - 1)
+        if rest is not None:
+            assert dist.get_process_group_ranks(rest) == [rank] and rest.group_desc == "undefined:split"
+        again = dist.split_group(parent, [list(range(size - 1))], group_desc="again", timeout=timedelta(seconds=50))
+        assert again.group_desc == "again" and again.group_name != parent.group_name
+        x = torch.tensor([1.0])
+        dist.all_reduce(x, group=again)
+        assert x.item() == size - 1
+    else:
+        assert dist.new_group(list(range(1, size)), use_local_synchronization=True) is None
+    assert dist.get_pg_count() == count  # so that names of groups that all make agree
+    for ranks, message in (
+        ([], "^split_ranks cannot be None or empty"), ([[]], "cannot be empty"), ([[0, 0]], "duplicate ranks"),
+        ([[size]], f"^Group rank {size} is not part of group"), ([[0] * (size + 1)], "less or equal to the world_size"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            dist.split_group(split_ranks=ranks)
+    x = torch.tensor([1.0])
     dist.destroy_process_group(half)
     with pytest.raises(ValueError, match="is not initialized in the world group map"):
         dist.all_reduce(x, group=half)
@@ -329,7 +354,7 @@ def check_bad_input():
         (lambda: dist.send(x, dist.get_rank()), ValueError, "destination rank should not be the same"),
         (lambda: dist.new_group([0, size]), ValueError, f"^Rank {size} is out of range"),
         (lambda: dist.all_gather([x], x), RuntimeError, f"expected length {size}, got 1"),
-        (lambda: dist.all_gather_into_tensor(torch.ones(1), x), ValueError, "^output tensor size must be equal"),
+        (lambda: dist.all_gather_into_tensor(torch.ones(1), x), RuntimeError, "expected length"),
         (lambda: dist.reduce_scatter_tensor(x, torch.ones(1)), ValueError, "^input tensor size must be equal"),
         (lambda: dist.reduce_scatter(x, [x]), RuntimeError, "^invalid input tensor list size"),
         (lambda: dist.all_to_all_single(torch.ones(size + 1), torch.ones(size + 1)), RuntimeError, "divide equally"),
@@ -339,6 +364,61 @@ def check_bad_input():
             call()
     dist.all_reduce(x)  # nothing of this was sent
     assert x.tolist() == [size, size]
+
+
+def check_low_level_calls():
+    """The methods of groups, with options as PyTorch has them."""
+    rank, size, group = dist.get_rank(), dist.get_world_size(), dist.group.WORLD
+
+    def options(kind, **values):
+        made = kind()
+        for name, value in values.items():
+            setattr(made, name, value)
+        return made
+
+    x = torch.full((2,), float(rank))
+    group.allreduce([x], options(dist.AllreduceOptions, reduceOp=ReduceOp.MAX)).wait()
+    assert x.tolist() == [size - 1] * 2
+    x = torch.full((2,), float(rank))
+    work = group.broadcast([x], opts=options(dist.BroadcastOptions, rootRank=1, timeout=timedelta(seconds=40)))
+    assert work.wait() and x.tolist() == [1, 1]
+    group.reduce([x], options(dist.ReduceOptions, rootRank=1, reduceOp=ReduceOp.SUM)).wait()
+    assert x.tolist() == ([size, size] if rank == 1 else [1, 1])
+    x, found = torch.full((2,), float(rank)), [torch.zeros(2) for _ in range(size)]
+    group.gather([found] if rank == 1 else [], [x], options(dist.GatherOptions, rootRank=1)).wait()
+    assert [each[0].item() for each in found] == (list(range(size)) if rank == 1 else [0] * size)
+    y = torch.zeros(2)
+    group.scatter([y], [found] if rank == 1 else [], options(dist.ScatterOptions, rootRank=1)).wait()
+    assert y.tolist() == [rank, rank]
+    group.reduce_scatter([y], [[torch.full((2,), float(i)) for i in range(size)]], dist.ReduceScatterOptions()).wait()
+    assert y.tolist() == [size * rank] * 2
+    group.allgather([found], [x], dist.distributed_c10d.AllgatherOptions()).wait()
+    assert [each[0].item() for each in found] == list(range(size))
+    group.barrier(dist.BarrierOptions()).wait()
+    lists, wide = [[torch.zeros(2) for _ in range(size)] for _ in range(2)], [torch.zeros(2 * size) for _ in range(2)]
+    group.allgather_coalesced(lists, [x, x + 1]).wait()
+    group.all_gather_single_coalesced(wide, [x, x + 1]).wait()
+    for place in range(2):
+        expected = [each + place for each in range(size)]
+        assert [each[0].item() for each in lists[place]] == expected == wide[place][::2].tolist()
+    parts = [torch.zeros(2), torch.zeros(2)]
+    group.reduce_scatter_single_coalesced(parts, wide, ReduceOp.AVG).wait()
+    assert [each.tolist() for each in parts] == [[rank, rank], [rank + 1, rank + 1]]
+
+
+def check_several_tensors():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        for is_async in (False, True):
+            x, y = torch.full((2,), float(rank)), torch.ones(3)
+            future = dist.all_reduce_coalesced([x, y], async_op=is_async)
+            assert (future is not None and future.wait() is not None) == is_async
+            assert x.tolist() == [size * (size - 1) / 2] * 2 and y.tolist() == [size] * 3
+            lists = [[torch.zeros(2) for _ in range(size)], [torch.zeros(1) for _ in range(size)]]
+            future = dist.all_gather_coalesced(lists, [torch.full((2,), float(rank)), torch.ones(1)], async_op=is_async)
+            assert (future is not None and future.wait() is not None) == is_async
+            assert [each[0].item() for each in lists[0]] == list(range(size)) and sum(lists[1]).item() == size
 
 
 def check_store():
@@ -447,6 +527,14 @@ def check_functional_collectives():
     same(gathered, torch.cat([torch.full((size, 2), float(i)) for i in range(size)], 1))
     same(funcol.reduce_scatter_tensor(gathered, "sum", 1, group), x * size)
     same(funcol.all_to_all_single(x, None, None, group), torch.arange(float(size))[:, None].expand(size, 2))
+    with pytest.raises(ValueError, match="^Unsupported group type"):
+        funcol.all_reduce(x, "sum", 3)
+    with pytest.raises(ValueError, match="there is no group of the ranks"):
+        funcol.all_reduce(x, "sum", [size])
+    same(funcol.all_reduce(x, "sum", list(range(size))), torch.full((size, 2), size * (size - 1) / 2))
+    many = funcol.all_gather_single_coalesced([x, x + 1], group)
+    same(many[1], torch.cat([torch.full((size, 2), i + 1.0) for i in range(size)]))
+    same(funcol.reduce_scatter_single_coalesced(many, "avg", [0, 0], group)[0], x)
     ring = [(i + 1) % size for i in range(size)]
     same(funcol.permute_tensor(x, ring, group), torch.full((size, 2), float((rank - 1) % size)))
 

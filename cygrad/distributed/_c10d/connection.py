@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
 from cygrad import get_num_threads, set_num_threads
-from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
-from cygrad.distributed._c10d.guard import Guard, program_line
-from cygrad.distributed._c10d.launchers import command, launched
-from cygrad.distributed._c10d.single import Single
+from cygrad.distributed._c10d.engines import start_mpi
+from cygrad.distributed._c10d.engines.single import Single
 from cygrad.distributed._c10d.stores import HashStore
+from cygrad.distributed._c10d.supervision.guard import Guard, program_line
+from cygrad.distributed._c10d.supervision.launchers import command, launched
 from cygrad.distributed._c10d.world import current
-from cygrad.distributed.rendezvous import _from_url, rendezvous
+from cygrad.distributed.rendezvous import _from_url, handler_of, rendezvous
 
-__all__ = ["Connection", "connect", "engines_for", "start_mpi"]
+__all__ = ["Connection", "connect", "engines_for"]
 
 
 class Connection(NamedTuple):
@@ -45,6 +45,7 @@ def connect(name, init_method, store, rank, world_size, timeout):
         _check_given(world.engine, rank, world_size)
         return Connection(world.engine, store or world.store)
     if store is None:
+        handler_of(init_method or "env://")
         rank, world_size = _told(init_method or "env://", rank, world_size)
     launch = launched()
     if world_size == 1 or (world_size == -1 and launch is None and name != "mpi"):
@@ -101,8 +102,8 @@ def _met(store):
     """The connection, once MPI has started and all processes have come."""
     start_mpi()
     # MPI has started.
-    from cygrad.distributed._c10d.mpi import MPI, Mpi, world
-    from cygrad.distributed._c10d.mpi_store import shared_store  # likewise
+    from cygrad.distributed._c10d.engines.mpi import MPI, Mpi, world
+    from cygrad.distributed._c10d.stores.mpi_store import shared_store  # likewise
 
     everyone = world()
     if everyone.size == 1:
@@ -125,7 +126,7 @@ def _watched(launch, seconds, place):
     if launch is None or launch.size == 1 or os.name != "posix":
         yield
         return
-    program = os.path.join(os.path.dirname(__file__), "starting.py")
+    program = os.path.join(os.path.dirname(__file__), "supervision", "starting.py")
     watcher = subprocess.Popen(
         [sys.executable, "-I", "-S", program, str(os.getpid()), str(seconds), place],
         stdin=subprocess.DEVNULL,
@@ -137,14 +138,6 @@ def _watched(launch, seconds, place):
     finally:
         watcher.kill()
         watcher.wait()
-
-
-def start_mpi():
-    """Start MPI. Raises RuntimeError if mpi4py or its library is missing."""
-    try:
-        import mpi4py.MPI  # noqa: F401, it starts MPI, which only programs of several processes want
-    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library
-        raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {error}\n  {HOW_TO_INSTALL}") from None
 
 
 def _share_cores(local_size):
@@ -167,7 +160,7 @@ def engines_for(config, engine, store, timeout, guard=None):
         elif engine.size == 1:
             engines[kind] = Single(on_device=True)
         elif backend == backend.NCCL:
-            from cygrad.distributed._c10d.nccl import Nccl  # which imports CuPy's NCCL
+            from cygrad.distributed._c10d.engines.nccl import Nccl  # which imports CuPy's NCCL
 
             engines[kind] = Nccl(engine, guard)
         else:

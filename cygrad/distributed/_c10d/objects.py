@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 
-from cygrad.distributed._c10d.collectives import _member, _partner, _root
-from cygrad.distributed._c10d.groups import _get_group
+from cygrad.distributed._c10d.arguments import member, partner, root_of
+from cygrad.distributed._c10d.membership import _get_group
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
@@ -27,7 +27,7 @@ def all_gather_object(object_list, obj, group=None):
     [{'loss': 0.5}]
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "all_gather_object")
+    group = member(group, "all_gather_object")
     if group is None:
         return
     _check_length(group, object_list, "object_list")
@@ -48,10 +48,10 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     [{'loss': 0.5}]
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "gather_object")
+    group = member(group, "gather_object")
     if group is None:
         return
-    root = 0 if dst is None and group_dst is None else _root(group, dst, group_dst)
+    root = 0 if dst is None and group_dst is None else root_of(group, dst, group_dst)
     group._check_root("gather", root)
     is_root = group.rank() == root
     if is_root and not object_gather_list:
@@ -77,20 +77,20 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     ['text', {'lr': 0.1}]
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "broadcast_object_list")
+    group = member(group, "broadcast_object_list")
     if group is None:
         return
-    root = 0 if src is None and group_src is None else _root(group, src, group_src)
+    root = 0 if src is None and group_src is None else root_of(group, src, group_src)
     group._check_root("broadcast", root)
     is_root = group.rank() == root
-    packed = _pack(list(object_list)) if is_root else None
+    packed, places = (_pack(list(object_list)), 0) if is_root else (None, len(object_list))
     received = _unpack(_broadcast(group, packed, root))
     if is_root:
         return
-    if len(received) != len(object_list):
+    if len(received) != places:
         raise RuntimeError(
             f"broadcast_object_list: rank {group._ranks[root]} has sent {len(received)} objects, and the list of this "
-            f"process has {len(object_list)}"
+            f"process has {places}"
         )
     object_list[:] = received
 
@@ -110,12 +110,12 @@ def scatter_object_list(
     ['for rank 0']
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "scatter_object_list")
+    group = member(group, "scatter_object_list")
     if group is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = 0 if src is None and group_src is None else _root(group, src, group_src)
+    root = 0 if src is None and group_src is None else root_of(group, src, group_src)
     group._check_root("scatter", root)
     size = group.size()
     sizes, data = [0] * size, np.empty(0, np.uint8)
@@ -149,10 +149,10 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process.
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "send_object_list")
+    group = member(group, "send_object_list")
     if group is None:
         return
-    peer = _partner(group, dst, group_dst, "destination")
+    peer = partner(group, dst, group_dst, "destination")
     group._check_peer("send", peer)
     packed = _pack(list(object_list))
     length = np.array([len(packed)], np.int64).view(np.uint8)
@@ -176,10 +176,10 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
     ValueError: Invalid source rank: source rank should not be the same as the rank of the current process.
     >>> dist.destroy_process_group()
     """
-    group = _member(group, "recv_object_list")
+    group = member(group, "recv_object_list")
     if group is None:
         return -1
-    peer = None if src is None and group_src is None else _partner(group, src, group_src, "source")
+    peer = None if src is None and group_src is None else partner(group, src, group_src, "source")
     if peer is not None:
         group._check_peer("recv", peer)
     length = np.zeros(1, np.int64)

@@ -1,111 +1,21 @@
 """`ProcessGroup`: the processes that take part in a collective, and the collectives by their low-level names."""
 
 import time
-from typing import Any
 
 import numpy as np
 
 from cygrad import device as _device
 from cygrad import strided
 from cygrad.distributed._c10d import wire
+from cygrad.distributed._c10d.backends import Backend
+from cygrad.distributed._c10d.options import takes_options
 from cygrad.distributed._c10d.reduce_ops import ReduceOp, check_reduction
 from cygrad.distributed._c10d.stores import PrefixStore
 from cygrad.distributed._c10d.work import Work, joined
 
-__all__ = ["Backend", "BackendConfig", "ProcessGroup"]
+__all__ = ["ProcessGroup"]
 
 _MONITOR = 30000  # the tag of messages of `monitored_barrier`
-
-
-class Backend(str):
-    """The name of a back end, in lower case: "gloo" for the CPU, "nccl" for GPUs.
-
-    >>> from cygrad.distributed import Backend
-    >>> Backend("GLOO") == Backend.GLOO
-    True
-    """
-
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    XCCL = "xccl"
-    UCC = "ucc"
-    MPI = "mpi"
-    FAKE = "fake"
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO, "hpu": "hccl"}
-    backend_capability = {
-        GLOO: ["cpu", "cuda"],
-        NCCL: ["cuda"],
-        XCCL: ["xpu"],
-        UCC: ["cpu", "cuda"],
-        MPI: ["cpu", "cuda"],
-        FAKE: ["cpu", "cuda", "hpu", "xpu"],
-    }
-    registered: dict[str, Any] = {}
-
-    def __new__(cls, name):
-        if not isinstance(name, str):
-            raise ValueError(f"Backend constructor parameter must be string-ish\n  got {name!r}")
-        return super().__new__(cls, getattr(cls, name.upper(), name.lower()))
-
-    @classmethod
-    def register_backend(cls, name, func, extended_api=False, devices=None):
-        """Let groups be made with a back end of one's own: `func(store, rank, size, timeout)` returns its engine.
-
-        The engine has the methods of `cygrad.distributed._c10d.engine.Engine`, for the kinds of `devices`, by default
-        "cpu" and "cuda". Raises RuntimeError if the name is taken, and TypeError for PyTorch's `extended_api`.
-
-        >>> import cygrad.distributed as dist
-        >>> dist.Backend.register_backend("gloo", lambda store, rank, size, timeout: None)
-        Traceback (most recent call last):
-            ...
-        RuntimeError: GLOO c10d backend creator function already exist
-        >>> dist.Backend("GLOO")
-        'gloo'
-        """
-        name = name.lower()
-        if name in cls.backend_list:
-            raise RuntimeError(f"{name.upper()} c10d backend creator function already exist")
-        if extended_api:
-            raise TypeError("register_backend(extended_api=True): cygrad has the short form of `func` only")
-        cls.backend_list.append(name)
-        cls.backend_capability[name] = [devices] if isinstance(devices, str) else list(devices or ("cpu", "cuda"))
-        cls.registered[name] = func
-
-
-class BackendConfig:
-    """Which back end serves which kind of device: from "gloo", or from "cpu:gloo,cuda:nccl".
-
-    >>> import cygrad.distributed as dist
-    >>> dist.BackendConfig(dist.Backend("gloo")).get_device_backend_map()
-    {'cpu': 'gloo', 'cuda': 'gloo'}
-    """
-
-    def __init__(self, backend):
-        defaults = Backend.default_device_backend_map
-        if backend == Backend.UNDEFINED:
-            self.device_backend_map = {"cpu": Backend(defaults["cpu"])}
-        elif ":" in backend:
-            self.device_backend_map = dict(self._pairs(backend))
-        else:
-            devices = Backend.backend_capability.get(backend, ["cpu", "cuda"])
-            self.device_backend_map = dict.fromkeys(devices, Backend(backend))
-
-    @staticmethod
-    def _pairs(backend):
-        for part in backend.lower().split(","):
-            pair = part.split(":")
-            if len(pair) != 2:
-                raise ValueError(f"Invalid device:backend pairing: '{part}'. cygrad reads e.g. 'cpu:gloo,cuda:nccl'")
-            yield pair[0], Backend(pair[1])
-
-    def get_device_backend_map(self):
-        """Return {kind of device: back end}."""
-        return self.device_backend_map
-
-    def __repr__(self):
-        return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
 
 
 class ProcessGroup:
@@ -147,7 +57,7 @@ class ProcessGroup:
         self._engines, self._ranks, self._rank = engines, ranks, rank
         self._name, self._config, self._guard = name, config, guard
         self.count = 0  # of the collectives that have begun
-        self._timeout_given, self._timeout = timeout, timeout.total_seconds()
+        self.set_timeout(timeout)
         self._store = PrefixStore(group_name, store)
         self.group_name = str(group_name)
         self.group_desc = group_desc or "undefined"
@@ -166,6 +76,10 @@ class ProcessGroup:
     def name(self):
         """The name of the back end; "undefined" if there may be several."""
         return Backend.UNDEFINED if ":" in self._name else self._name
+
+    def set_timeout(self, timeout):
+        """Set how long collectives wait for the other processes, as a `timedelta`."""
+        self._timeout_given, self._timeout = timeout, timeout.total_seconds()
 
     def get_group_store(self):
         """The store that the group's processes share."""
@@ -220,7 +134,8 @@ class ProcessGroup:
 
     # --- Collectives -----------------------------------------------------------------------------
 
-    def allreduce(self, tensors, op=ReduceOp.SUM, **_):
+    @takes_options
+    def allreduce(self, tensors, op=ReduceOp.SUM):
         """Reduce tensors over all processes, in place."""
         tensors = _as_list(tensors)
         if any(tensor.layout is not strided for tensor in tensors):
@@ -236,11 +151,18 @@ class ProcessGroup:
 
         return self._run("all_reduce", tensors, parcels, begin, details=op)
 
-    def allreduce_coalesced(self, tensors, op=ReduceOp.SUM, **_):
+    @takes_options
+    def allreduce_coalesced(self, tensors, op=ReduceOp.SUM):
         """Reduce tensors over all processes, in place."""
+        if not tensors:
+            raise NotImplementedError(
+                "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
+                "fallback function is registered for schema c10d::allreduce_coalesced_.\n  there is nothing to reduce"
+            )
         return self.allreduce(tensors, op)
 
-    def reduce(self, tensors, root=0, op=ReduceOp.SUM, **_):
+    @takes_options
+    def reduce(self, tensors, root=0, op=ReduceOp.SUM):
         """Reduce tensors over all processes, into those of `root`."""
         tensors = _as_list(tensors)
         self._check_root("reduce", root)
@@ -253,7 +175,8 @@ class ProcessGroup:
 
         return self._run("reduce", tensors, parcels, begin, details=(op, root))
 
-    def broadcast(self, tensors, root=0, **_):
+    @takes_options
+    def broadcast(self, tensors, root=0):
         """Send tensors of `root` to all."""
         tensors = _as_list(tensors)
         self._check_root("broadcast", root)
@@ -262,7 +185,8 @@ class ProcessGroup:
             "broadcast", tensors, parcels, lambda engine, array, _: engine.broadcast(array, root), details=root
         )
 
-    def allgather(self, outputs, tensor, **_):
+    @takes_options
+    def allgather(self, outputs, tensor):
         """Gather the tensors of all processes into a list."""
         if isinstance(tensor, (list, tuple)):
             (outputs,), (tensor,) = outputs, tensor
@@ -270,46 +194,58 @@ class ProcessGroup:
         output = wire.joined(outputs, self._moved, True)
         return self._all_gather(output, tensor, outputs)
 
-    def _allgather_base(self, output, tensor, **_):
+    @takes_options
+    def all_gather_single(self, output, tensor):
         """Gather the tensors of all processes into one, in which they follow each other."""
-        self._check_multiple("all_gather_into_tensor", "output", output, tensor)
+        if output.dtype != tensor.dtype or output.numel() != tensor.numel() * self.size():
+            self._check_outputs("allgather", output.chunk(self.size()) if output.ndim else [output], tensor)
+            self._check_multiple("all_gather_single", "output", output, tensor)
         return self._all_gather(self._moved(output, True), tensor, [output])
 
     def _all_gather(self, output, tensor, results):
-        input = self._moved(tensor, False).array
+        input = wire.apart(self._moved(tensor, False).array, output.array)
         return self._run(
             "all_gather", [tensor], [output], lambda engine, array, _: engine.all_gather(array, input), results
         )
 
-    def gather(self, outputs, tensor, root=0, **_):
+    @takes_options
+    def gather(self, outputs, tensor, root=0):
         """Gather the tensors of all processes into a list of `root`."""
+        if isinstance(tensor, (list, tuple)):
+            (tensor,), outputs = tensor, outputs[0] if outputs else []
         self._check_root("gather", root)
         output = wire.Parcel(None, None)
         if self._rank == root:
             self._check_length("gather", "output", outputs)
             self._check_same("gather", outputs, tensor)
             output = wire.joined(outputs, self._moved, True)
-        input = self._moved(tensor, False).array
+        input = wire.apart(self._moved(tensor, False).array, output.array)
         return self._run(
             "gather", [tensor], [output], lambda engine, array, _: engine.gather(array, input, root), outputs or [],
             details=root,
         )  # fmt: skip
 
-    def scatter(self, output, inputs, root=0, **_):
+    @takes_options
+    def scatter(self, output, inputs, root=0):
         """Send each process its tensor of the list of `root`."""
+        if isinstance(output, (list, tuple)):
+            (output,), inputs = output, inputs[0] if inputs else []
         self._check_root("scatter", root)
-        input = None
+        input, parcel = None, self._moved(output, True)
         if self._rank == root:
             self._check_length("scatter", "input", inputs)
             self._check_same("scatter", inputs, output)
-            input = wire.joined(inputs, self._moved, False).array
+            input = wire.apart(wire.joined(inputs, self._moved, False).array, parcel.array)
         return self._run(
-            "scatter", [output], [self._moved(output, True)],
+            "scatter", [output], [parcel],
             lambda engine, array, _: engine.scatter(array, input, root), details=root,
         )  # fmt: skip
 
-    def reduce_scatter(self, output, inputs, op=ReduceOp.SUM, **_):
+    @takes_options
+    def reduce_scatter(self, output, inputs, op=ReduceOp.SUM):
         """Reduce a list over all processes, and leave each process its tensor."""
+        if isinstance(output, (list, tuple)):
+            (output,), (inputs,) = output, inputs
         if len(inputs) != self.size():
             raise RuntimeError(
                 f"invalid input tensor list size, must be world size\n  got {len(inputs)} tensors for {self.size()}"
@@ -318,20 +254,23 @@ class ProcessGroup:
         self._check_same("reduce_scatter", inputs, output)
         return self._reduce_scatter(output, wire.joined(inputs, self._reduced(op), False).array, op)
 
-    def _reduce_scatter_base(self, output, input, op=ReduceOp.SUM, **_):
+    @takes_options
+    def reduce_scatter_single(self, output, input, op=ReduceOp.SUM):
         """Reduce a tensor over all processes, and leave each process its part."""
         self._check_multiple("reduce_scatter_tensor", "input", input, output)
         check_reduction(op, output, "reduce_scatter")
         return self._reduce_scatter(output, self._reduced(op)(input, False).array, op)
 
     def _reduce_scatter(self, output, input, op):
-        name = wire.reduction(op, output)
+        name, parcel = wire.reduction(op, output), self._reduced(op)(output, True)
+        input = wire.apart(input, parcel.array)
         return self._run(
-            "reduce_scatter", [output], [self._reduced(op)(output, True)],
+            "reduce_scatter", [output], [parcel],
             lambda engine, array, _: engine.reduce_scatter(array, input, name), details=op,
         )  # fmt: skip
 
-    def alltoall(self, outputs, inputs, **_):
+    @takes_options
+    def alltoall(self, outputs, inputs):
         """Send the i-th tensor of each process to process i."""
         for kind, tensors in (("output", outputs), ("input", inputs)):
             if len(tensors) != self.size():
@@ -345,7 +284,8 @@ class ProcessGroup:
         sizes = [[each.numel() * each.element_size() for each in tensors] for tensors in (outputs, inputs)]
         return self._all_to_all(output, input, sizes, outputs)
 
-    def alltoall_base(self, output, input, output_sizes, input_sizes, **_):
+    @takes_options
+    def all_to_all_single(self, output, input, output_sizes=(), input_sizes=()):
         """Send the i-th part of a tensor of each process to process i; parts are along the first dimension."""
         sizes = []
         for tensor, given in ((output, output_sizes), (input, input_sizes)):
@@ -360,12 +300,14 @@ class ProcessGroup:
         return self._all_to_all(self._moved(output, True), self._moved(input, False).array, sizes, [output])
 
     def _all_to_all(self, output, input, sizes, results):
+        input = wire.apart(input, output.array)
         return self._run(
             "all_to_all", results[:1], [output], lambda engine, array, _: engine.all_to_all(array, input, *sizes),
             results,
         )  # fmt: skip
 
-    def barrier(self, *_, **__):
+    @takes_options
+    def barrier(self):
         """Wait until all processes are here."""
         watch = None if self._guard is None else self._guard.entered(self, "barrier", [], "")
         return Work((), [self._engine().barrier()], (), watch, self._timeout)
@@ -376,22 +318,58 @@ class ProcessGroup:
         if self.size() > 1:
             (self._monitor if self._rank == 0 else self._report)(seconds, wait_all_ranks)
 
+    # --- Several at once -------------------------------------------------------------------------
+
+    @takes_options
+    def allgather_coalesced(self, output_lists, tensors):
+        """Gather several tensors of all processes into as many lists."""
+        if any(len(outputs) != self.size() for outputs in output_lists):
+            raise RuntimeError(
+                "ProcessGroupGloo::allgather_coalesced: output lists should be equal to world size\n"
+                f"  got {[len(outputs) for outputs in output_lists]} tensors for {self.size()} processes"
+            )
+        works = [self.allgather(outputs, tensor) for outputs, tensor in zip(output_lists, tensors, strict=True)]
+        return joined(works, [each for outputs in output_lists for each in outputs])
+
+    @takes_options
+    def all_gather_single_coalesced(self, outputs, tensors):
+        """`all_gather_single` for each of several tensors."""
+        with self._engine(tensors[0]).together():
+            works = [self.all_gather_single(output, tensor) for output, tensor in zip(outputs, tensors, strict=True)]
+        return joined(works, outputs)
+
+    @takes_options
+    def reduce_scatter_single_coalesced(self, outputs, inputs, op=ReduceOp.SUM):
+        """`reduce_scatter_single` for each of several tensors."""
+        with self._engine(inputs[0]).together():
+            works = [self.reduce_scatter_single(output, each, op) for output, each in zip(outputs, inputs, strict=True)]
+        return joined(works, outputs)
+
+    # Older names.
+    _allgather_base, _reduce_scatter_base, alltoall_base = all_gather_single, reduce_scatter_single, all_to_all_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
     # --- From one process to another -------------------------------------------------------------
 
+    @takes_options
     def send(self, tensors, peer, tag=0):
         """Send a tensor to process `peer`."""
         (tensor,) = tensors
         self._check_peer("send", peer)
+        _check_tag("send", tag)
         return self._run(
             f"send to rank {peer}", tensors, [self._moved(tensor, False)],
             lambda engine, array, _: engine.send(array, peer, tag), details=None, peer=peer,
         )  # fmt: skip
 
+    @takes_options
     def recv(self, tensors, peer, tag=0):
         """Receive into a tensor what process `peer` sends."""
         self._check_peer("recv", peer)
         return self._recv(tensors, peer, tag)
 
+    @takes_options
     def recv_anysource(self, tensors, tag=0):
         """Receive into a tensor what any process sends."""
         if self.size() == 1:
@@ -399,6 +377,7 @@ class ProcessGroup:
         return self._recv(tensors, None, tag)
 
     def _recv(self, tensors, peer, tag):
+        _check_tag("recv", tag)
         (tensor,) = tensors
         return self._run(
             "recv" if peer is None else f"recv from rank {peer}", tensors, [self._moved(tensor, True)],
@@ -454,6 +433,8 @@ class ProcessGroup:
     # --- Checks ----------------------------------------------------------------------------------
 
     def _check_root(self, what, root):
+        if not hasattr(root, "__index__"):
+            raise _incompatible("", f"a rank is an int; got {root!r}")
         if not 0 <= root < self.size():
             raise RuntimeError(f"ProcessGroupGloo::{what}: invalid root rank: {root}\n  there are {self.size()} ranks")
 
@@ -503,6 +484,19 @@ class ProcessGroup:
                 )
 
 
+def _check_tag(what, tag):
+    if not hasattr(tag, "__index__"):
+        raise _incompatible(what, f"a tag is an int; got {tag!r}")
+    if tag < 0:
+        raise RuntimeError(f"Tag must be nonnegative\n  got {tag}")
+
+
+def _incompatible(name, what):
+    return TypeError(
+        f"{name}(): incompatible function arguments. The following argument types are supported:\n  {what}"
+    )
+
+
 def _as_list(tensors):
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
@@ -514,6 +508,8 @@ def _split_sizes(tensor, sizes, count):
         if length % count:
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
         return [length // count] * count
+    if not all(hasattr(each, "__index__") for each in sizes):
+        raise _incompatible("all_to_all_single", f"split sizes are ints; got {sizes!r}")
     if len(sizes) != count:
         raise RuntimeError("Number of tensor splits not equal to group size")
     if sum(sizes) != length:

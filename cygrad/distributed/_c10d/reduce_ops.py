@@ -54,7 +54,10 @@ class ReduceOp(metaclass=_Kinds):
 
     def __init__(self, op):
         if not isinstance(op, ReduceOp):
-            raise TypeError(f"ReduceOp(): incompatible constructor arguments: {op!r} is not a reduction")
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                f"  a ReduceOp; got {op!r}"
+            )
         self.op = kind_of(op)
 
     def __eq__(self, other):
@@ -113,7 +116,8 @@ def check_reduction(op, tensor, name):
     """Raise what PyTorch raises for a reduction that does not exist for this dtype."""
     if type(op) is not RedOpType and not isinstance(op, ReduceOp):
         raise TypeError(
-            f"{name}(): incompatible function arguments. op={op!r} is not a reduction\n"
+            "(): incompatible function arguments. The following argument types are supported:\n"
+            f"  {name}: op={op!r} is not a reduction\n"
             "  to fix it: pass one of `ReduceOp.SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR`, `BXOR`"
         )
     kind = kind_of(op)

@@ -14,7 +14,7 @@ from cygrad import cat, float32, strided, uint8
 from cygrad.autograd.grad_mode import no_grad
 from cygrad.distributed._c10d.reduce_ops import RedOpType, kind_of
 
-__all__ = ["Parcel", "joined", "moved", "reduced", "reduction"]
+__all__ = ["Parcel", "apart", "joined", "moved", "reduced", "reduction"]
 
 _OPS = {
     RedOpType.SUM: "sum", RedOpType.AVG: "sum", RedOpType.PRODUCT: "product", RedOpType.MIN: "min",
@@ -51,6 +51,13 @@ def _elements(tensor, writes, on_device):
     if writes and not _is_writable(array):
         _copy(tensor, tensor)  # raises the error of a tensor that must not be written
     return array, back
+
+
+def apart(input, output):
+    """What is sent, as a copy where it shares memory with what is received, which MPI forbids."""
+    if isinstance(input, np.ndarray) and isinstance(output, np.ndarray) and np.may_share_memory(input, output):
+        return input.copy()
+    return input
 
 
 def _dense(tensor, on_device):

@@ -1,8 +1,9 @@
 """What asynchronous collectives return."""
 
 import time
+from datetime import timedelta
 
-from cygrad.distributed._c10d.engine import FINISHED, give_way
+from cygrad.distributed._c10d.engines.engine import FINISHED, give_way
 from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.futures import Future
 
@@ -70,6 +71,10 @@ class Work:
                 return True
             give_way()
         return False
+
+    def limit(self, timeout):
+        """Let `wait` wait for this `timedelta` at most, unless it is told otherwise."""
+        self._timeout = timeout.total_seconds()
 
     def _wait(self, timeout):
         begin = time.monotonic()
@@ -179,7 +184,7 @@ class _OfWork:
         return done
 
     def wait(self, timeout=None, watch=None):
-        self._work.wait()
+        self._work.wait(None if timeout is None else timedelta(seconds=timeout))
 
     def abort(self):
         self._work.abort()

@@ -7,7 +7,7 @@ different lengths, say, a token would count for more in a process with few.
 from typing import Any
 
 import cygrad
-from cygrad.distributed._c10d.groups import _get_group
+from cygrad.distributed._c10d.membership import _get_group
 from cygrad.distributed._deterministic import get_shards
 
 __all__ = ["AVERAGES", "check_average", "mean_loss"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import cygrad
 from cygrad.distributed._c10d.collectives import all_reduce
-from cygrad.distributed._c10d.groups import get_rank
+from cygrad.distributed._c10d.membership import get_rank
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

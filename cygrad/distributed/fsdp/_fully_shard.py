@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 import cygrad
-from cygrad.distributed._c10d.groups import get_world_size, is_initialized
+from cygrad.distributed._c10d.membership import get_world_size, is_initialized
 from cygrad.distributed.device_mesh import init_device_mesh
 from cygrad.distributed.fsdp._precision import cast_floating
 from cygrad.distributed.fsdp._unit import Unit, units_in

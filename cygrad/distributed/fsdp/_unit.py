@@ -136,7 +136,7 @@ class Unit:
                 part = self.parameters[number].detach()
                 place[: part.numel()].copy_(part.reshape(-1))
             everything = mine.new_empty(flat.length * self.size)
-            self._gathering.append((flat, everything, self.group._allgather_base(everything, mine)))
+            self._gathering.append((flat, everything, self.group.all_gather_single(everything, mine)))
 
     @cygrad.no_grad()
     def gather(self):
@@ -324,7 +324,7 @@ class _Reduction:
                 continue
             self._lay(gradient * scale, place, unit.widths[number])
         self.mine = everything.new_empty(flat.length)
-        self.work = unit.group._reduce_scatter_base(self.mine, everything.view(-1), ReduceOp.SUM)
+        self.work = unit.group.reduce_scatter_single(self.mine, everything.view(-1), ReduceOp.SUM)
 
     @staticmethod
     def _lay(gradient, place, width):

@@ -2,7 +2,7 @@
 
 import cygrad
 from cygrad.amp import GradScaler
-from cygrad.distributed._c10d.groups import group, is_initialized
+from cygrad.distributed._c10d.membership import group, is_initialized
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 
 __all__ = ["ShardedGradScaler"]

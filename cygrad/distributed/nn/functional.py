@@ -7,7 +7,8 @@ collective too. Ranks are those among all processes.
 import cygrad
 from cygrad.autograd import Function
 from cygrad.distributed._c10d import collectives
-from cygrad.distributed._c10d.groups import _get_group, get_group_rank
+from cygrad.distributed._c10d.arguments import check_tensor
+from cygrad.distributed._c10d.membership import _get_group, get_group_rank
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 
 __all__ = [
@@ -90,7 +91,7 @@ def all_gather(tensor, group=None):
     tensor([1., 1.])
     >>> dist.destroy_process_group()
     """
-    collectives._check_tensor(tensor, "tensor")
+    check_tensor(tensor, "tensor")
     return _AllGather.apply(_get_group(group), tensor)
 
 

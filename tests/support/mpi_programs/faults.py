@@ -19,7 +19,7 @@ if how == "fails elsewhere":  # as if each rank were on a machine of its own
     real = connection.Guard
     connection.Guard = lambda everyone, here: real(everyone, MPI.COMM_SELF)
 if how == "is slow":
-    from cygrad.distributed._c10d import guard
+    from cygrad.distributed._c10d.supervision import guard
 
     guard._NOTE_AFTER = 0.2
 dist.init_process_group("gloo", timeout=timedelta(seconds=limit))

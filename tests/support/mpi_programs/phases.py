@@ -14,7 +14,7 @@ import time
 import cygrad as torch
 import cygrad.distributed as dist
 import cygrad.distributed.checkpoint as dcp
-from cygrad.distributed._c10d.leftovers import files_of_mpi
+from cygrad.distributed._c10d.supervision.leftovers import files_of_mpi
 
 phase, victim, how, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 is_victim = int(os.environ["PMI_RANK"]) == victim

@@ -2,7 +2,7 @@
 
 import cygrad
 from cygrad.distributed._c10d.collectives import all_reduce
-from cygrad.distributed._c10d.groups import GroupMember
+from cygrad.distributed._c10d.membership import GroupMember
 from cygrad.futures import Future
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Local SGD after a while: gradients are then averaged within subgroups only, and models now and then."""
 
-from cygrad.distributed._c10d.groups import GroupMember
+from cygrad.distributed._c10d.membership import GroupMember
 from cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks import averaged, noop_hook
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]

@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 
 import cygrad
 from cygrad.distributed._c10d.collectives import all_reduce
-from cygrad.distributed._c10d.groups import _rank_not_in_group, get_world_size, new_subgroups
+from cygrad.distributed._c10d.groups import new_subgroups
+from cygrad.distributed._c10d.membership import _rank_not_in_group, get_world_size
 from cygrad.distributed.distributed_c10d import _get_default_group
 
 __all__ = [

@@ -17,7 +17,7 @@ from collections import deque
 
 import numpy as np
 
-from cygrad.distributed._c10d.engine import Handle
+from cygrad.distributed._c10d.engines.engine import Handle
 
 __all__ = ["FUNCTIONS", "LEAST", "SharedMemory", "is_ordered"]
 

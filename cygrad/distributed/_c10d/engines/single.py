@@ -1,6 +1,6 @@
 """The engine of a group of one process: what all processes send is what this one sends."""
 
-from cygrad.distributed._c10d.engine import FINISHED, Engine
+from cygrad.distributed._c10d.engines.engine import FINISHED, Engine
 
 __all__ = ["Single"]
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from cygrad.distributed._c10d.engine import FINISHED, Engine, Handle
+from cygrad.distributed._c10d.engines.engine import FINISHED, Engine, Handle
 from cygrad.distributed._c10d.errors import DistBackendError
 
 __all__ = ["Fake", "FakeWorld"]

@@ -15,9 +15,9 @@ import numpy as np
 
 from cygrad import complex64, complex128, cuda, float32, float64, int16, int32, uint16
 from cygrad.cuda.nccl import DTYPES, OPS, communicator, group, unique_id
-from cygrad.distributed._c10d.engine import Engine, Handle
+from cygrad.distributed._c10d.engines.engine import Engine, Handle
 from cygrad.distributed._c10d.errors import DistBackendError
-from cygrad.distributed._c10d.guard import program_line
+from cygrad.distributed._c10d.supervision.guard import program_line
 
 __all__ = ["Nccl"]
 

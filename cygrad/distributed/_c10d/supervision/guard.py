@@ -19,7 +19,8 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad
-from cygrad.distributed._c10d.board import (
+from cygrad.distributed._c10d.errors import DistBackendError
+from cygrad.distributed._c10d.supervision.board import (
     ENDING,
     FAILED,
     LEFT,
@@ -31,8 +32,7 @@ from cygrad.distributed._c10d.board import (
     numbered,
     table,
 )
-from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
-from cygrad.distributed._c10d.errors import DistBackendError
+from cygrad.distributed._c10d.supervision.debug import DebugLevel, get_debug_level
 
 __all__ = ["Guard", "RankFailure", "program_line"]
 

@@ -6,10 +6,10 @@ Importing this file starts MPI, so that only what connects processes does it (`c
 import numpy as np
 from mpi4py import MPI
 
-from cygrad.distributed._c10d.engine import Engine, Handle
+from cygrad.distributed._c10d.engines.engine import Engine, Handle
+from cygrad.distributed._c10d.engines.shared_memory import LEAST, SharedMemory, is_ordered
 from cygrad.distributed._c10d.errors import DistBackendError
-from cygrad.distributed._c10d.launchers import command, launched
-from cygrad.distributed._c10d.shared_memory import LEAST, SharedMemory, is_ordered
+from cygrad.distributed._c10d.supervision.launchers import command, launched
 
 __all__ = ["Mpi", "world"]
 

@@ -9,9 +9,11 @@ import time
 
 from mpi4py import MPI
 
+from cygrad.distributed._c10d.engines.mpi import world
 from cygrad.distributed._c10d.errors import DistStoreError, QueueEmptyError
-from cygrad.distributed._c10d.mpi import world
-from cygrad.distributed._c10d.stores import _PAUSE, HashStore, Store
+from cygrad.distributed._c10d.stores.arguments import checked
+from cygrad.distributed._c10d.stores.hash_store import HashStore
+from cygrad.distributed._c10d.stores.store import PAUSE, Store
 
 __all__ = ["MpiStore", "shared_store"]
 
@@ -59,16 +61,19 @@ class MpiStore(Store):
             raise value
         return value
 
+    @checked
     def get(self, key):
         """Return the value of a key in bytes, once it is there."""
         self.wait([key])
         return self._ask("get", key)
 
+    @checked
     def multi_get(self, keys):
         """Return the values of several keys, once they are there."""
         self.wait(keys)
         return self._ask("multi_get", list(keys))
 
+    @checked
     def queue_pop(self, key, block=True):
         """Take the first value of a queue; waits for one, or raises QueueEmptyError unless `block`."""
         end = time.monotonic() + self._timeout.total_seconds()
@@ -80,7 +85,7 @@ class MpiStore(Store):
                     raise
             if time.monotonic() >= end:
                 raise DistStoreError(f"Wait timeout\n  nobody has put anything into queue {key!r}")
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
 
     def has_extended_api(self):
         """Whether `append`, `multi_get`, `multi_set` and queues are supported: True."""
@@ -95,9 +100,10 @@ def _asked(name):
     def method(self, *args):
         return self._ask(name, *args)
 
+    like = getattr(HashStore, name)
     method.__name__, method.__qualname__ = name, f"MpiStore.{name}"
-    method.__doc__ = getattr(HashStore, name).__doc__
-    return method
+    method.__doc__ = like.__doc__
+    return checked(method, like)
 
 
 for _method in _METHODS:

@@ -1,6 +1,6 @@
 """What a launcher (`mpiexec`, `srun`, `cygrad.distributed.run`) tells a process in its environment.
 
-This file has no imports of cygrad: `starting.py` reads it alone.
+This file has no imports of cygrad: `starting.py` runs it alone.
 """
 
 import os
