@@ -62,7 +62,12 @@ class Adafactor(Optimizer):
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        wanted = {"Learning rate": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}
+        wanted: dict[str, Any] = {
+            "Learning rate": lr,
+            "epsilon1": eps[0],
+            "epsilon2": eps[1],
+            "weight_decay": weight_decay,
+        }
         for name, value in wanted.items():
             if not (value is None and name == "epsilon1" or 0.0 <= value):
                 raise ValueError(f"{name} should be >= 0 but is: {value}")

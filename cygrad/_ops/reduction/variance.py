@@ -99,7 +99,7 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims
     keep = flag_argument(op, keepdim, keepdims)
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    elif not isinstance(correction, Real) and getattr(correction, "ndim", 1):
+    elif not isinstance(correction, Real) and not (isinstance(correction, Tensor) and correction.ndim == 0):
         raise messages.fits_none(op.name)
     if reduced_count(t, axes) <= correction:
         warn_of_freedom(name or op.name, "the reduction factor (input numel divided by output numel)")
