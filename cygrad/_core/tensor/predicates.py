@@ -239,7 +239,7 @@ def memory_of(tensor):
     """
     own = own_memory(tensor)
     if tensor._base is not None:
-        base = own_memory(tensor._base)
+        base = memory_of(tensor._base)
         return base if _owner(own) is _owner(base) else own
     if own.base is None or was_wrapped(tensor):
         return own
@@ -294,14 +294,14 @@ def storage_offset(self):
 
 @shown
 def data_ptr(self):
-    """Return the address of the first element; 0 on the device "meta".
+    """Return the address of the first element; 0 without elements and on the device "meta".
 
     >>> import cygrad
     >>> x = cygrad.ones(4)
     >>> x[1:].data_ptr() - x.data_ptr()
     4
     """
-    return 0 if self.is_meta else address(memory_behind(own_array(self, True)))
+    return 0 if self.is_meta or not self.numel() else address(memory_behind(own_array(self, True)))
 
 
 @shown

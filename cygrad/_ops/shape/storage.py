@@ -149,7 +149,11 @@ class _Storage:
 
     def __getitem__(self, place: Any) -> Any:
         found = self._flat[place]
-        return type(self)(found.detach()) if isinstance(place, slice) else found.item()
+        if not isinstance(place, slice):
+            return found.item()
+        part = object.__new__(type(self))
+        part._flat = found.detach()
+        return part
 
     def __setitem__(self, place: Any, value: Any) -> None:
         self._flat[place] = value
