@@ -61,9 +61,7 @@ def _converted(name: str, input: Any) -> Any:
         raise ValueError(f"{name}: input must be a MaskedTensor.")
     data, mask = input._masked_data, input._masked_mask
     if name == "to_sparse_csr" and data.ndim != 2:
-        raise ValueError(
-            f"Only 2D tensors can be converted to the SparseCsr layout but got shape: {data.size()}"
-        )
+        raise ValueError(f"Only 2D tensors can be converted to the SparseCsr layout but got shape: {data.size()}")
     converted = _CONVERSIONS[name](mask)
     if not name.startswith("to_sparse"):
         return masked(_CONVERSIONS[name](data), converted)
@@ -148,9 +146,7 @@ def _new_empty_strided(func: Any, *args: Any, **kwargs: Any) -> Any:
     data = data_of(args[0])
     for place, wanted in ((1, "size"), (2, "stride")):
         if tuple(args[place]) != tuple(getattr(data, wanted)()):
-            raise ValueError(
-                f"__torch_dispatch__, {func}: args[{place}] expected to be the same as data.{wanted}()"
-            )
+            raise ValueError(f"__torch_dispatch__, {func}: args[{place}] expected to be the same as data.{wanted}()")
     return masked(func(data, *args[1:], **kwargs), mask_of(args[0]))
 
 
