@@ -104,7 +104,8 @@ _TEXTS = {
     "Promotion for Float8 Types is not supported, attempted to promote Double and {0}": "istft",
     "Promotion for Float8 Types is not supported, attempted to promote {0} and Float": "renorm",
     "Unknown Complex ScalarType for {0}": "linalg_eig linalg_eigvals stft",
-    "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {0}": "view_as_complex view_as_complex_copy",
+    "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+    "{0}": "view_as_complex view_as_complex_copy",
 }
 _BY_NAME = {name: words for table in (_KERNELS, _TEXTS) for words, names in table.items() for name in names.split()}
 _DTYPE = re.compile(r"[Ff]loat8_\w+")

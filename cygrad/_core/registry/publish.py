@@ -116,7 +116,7 @@ def _form(entry, owner, name):
     else:
         from cygrad._core.registry.autocast import guarded  # which imports this module
 
-        plain = twin(entry.__wrapped__)  # a compiled function that asks autocast first
+        plain = twin(vars(entry)["__wrapped__"])  # a compiled function that asks autocast first
         del plain.published
         plain.published = form = guarded(plain)
     if form is None:

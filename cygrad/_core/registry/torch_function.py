@@ -7,8 +7,8 @@ An object that is not a tensor makes a function fail. Therefore only failing cal
 the first class that defines `__torch_function__` is created, the functions of the package and the methods start to
 check the types of their arguments (`checked_call.h`); until then they test one pointer. Operators, and methods that are
 no ops, bypass this check, so the class gets its own versions that dispatch to it. A method is another object than the
-function of the same name, as in PyTorch, and does the same (`_form` in `publish.py`). Inside a call that was passed on to
-`Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Modes] in `function_modes.py`.
+function of the same name, as in PyTorch, and does the same (`_form` in `publish.py`). Inside a call that was passed on
+to `Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Modes] in `function_modes.py`.
 """
 
 import sys
@@ -39,9 +39,10 @@ _OPERATORS = {
     "ifloordiv": "floor_divide_",
     "imod": "remainder_",
 }
-_THEMSELVES = """pow ipow invert and or xor rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift rlshift rrshift
-eq getitem setitem repr len bool int float complex index contains format iand ior ixor ilshift irshift""".split()
-# Operators on the right of a tensor, which Python asks first if they are those of a subclass; PyTorch's subclasses have none
+_THEMSELVES = """pow ipow invert and or xor rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift rlshift
+rrshift eq getitem setitem repr len bool int float complex index contains format iand ior ixor ilshift
+irshift""".split()
+# Python asks the operators of a subclass first, on the right of a tensor, too; PyTorch's subclasses lack these
 _FORWARD = {
     **{f"__r{name}__": name for name in ("add", "sub", "mul", "matmul")},
     "__rtruediv__": "div",

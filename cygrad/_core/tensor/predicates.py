@@ -249,7 +249,7 @@ def memory_of(tensor):
 def _whole(array):
     """Return the array of whose memory `array` is a part.
 
-    It is an array of a tensor, which memory of bytes where tensors of other types lie is not: results of replays lie so.
+    It is an array of a tensor. Bytes in which tensors of other types lie, as results of replays do, are none.
     """
     while isinstance(array.base, type(array)) and (array.base.dtype != np.uint8 or array.dtype == np.uint8):
         array = array.base

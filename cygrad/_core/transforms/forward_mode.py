@@ -111,7 +111,7 @@ def set_enabled(enabled):
         return
     flush()
     if enabled:
-        before, now = _thread.paused, _thread.levels
+        before, now = _thread.paused or (), _thread.levels
         _thread.paused = None
         still = tuple(each for each in before if isinstance(each, Level) or each in now)
         open_only((*still, *(each for each in now if each not in still)))

@@ -52,9 +52,11 @@ def is_masked_tensor(obj: Any, /) -> bool:
 class MaskedTensor(Tensor):
     """A tensor with a mask of its own: elements for which the mask is False count as missing.
 
-    `data` and `mask`, a tensor of bools, have one shape and layout, and are copied. Elementwise functions keep the mask;
-    those of two masked tensors need equal masks. Reductions leave out what the mask does, and the mask of the result
-    tells where an element was left. Raises TypeError for other types, dtypes and layouts, ValueError for other shapes.
+    `data` and `mask`, a tensor of bools, have one shape and layout, and are copied. Elementwise functions keep the
+    mask; those of two masked tensors need equal masks. Reductions leave out what the mask does, and the mask of the
+    result tells where an element was left.
+
+    Raises TypeError for other types, dtypes and layouts, ValueError for other shapes.
 
     >>> import cygrad
     >>> import warnings
@@ -99,7 +101,7 @@ class MaskedTensor(Tensor):
         _check(data, mask)
         self._masked_data, self._masked_mask = data, mask
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         from cygrad.masked.maskedtensor._text import text  # few programs print one
 
         return text(self._masked_data, self._masked_mask)
@@ -169,7 +171,7 @@ class MaskedTensor(Tensor):
         return self._masked_mask
 
     @property
-    def data(self) -> MaskedTensor:
+    def data(self) -> Any:  # type: ignore[override]
         """The same data and mask without history."""
         return self.detach()
 
@@ -209,9 +211,8 @@ class MaskedTensor(Tensor):
 def _shell(cls: type, data: Any, requires_grad: bool) -> Any:
     """Return a tensor of the class without data and mask, of the shape, dtype and device of `data`."""
     strides = data.stride() if data.layout == cygrad.strided else None
-    return Tensor._make_wrapper_subclass(
-        cls, data.size(), strides=strides, dtype=data.dtype, device=data.device, requires_grad=requires_grad
-    )
+    make: Any = Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+    return make(cls, data.size(), strides=strides, dtype=data.dtype, device=data.device, requires_grad=requires_grad)
 
 
 def masked(data: Any, mask: Any) -> MaskedTensor:
@@ -266,7 +267,7 @@ def _tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-05, atol
         return all(_tensors_match(one, other, exact) for one, other in zip(parts_of(a), parts_of(b)))
     if a.dim() != b.dim():
         return False
-    return cygrad.eq(a, b).all().item() if exact else cygrad.allclose(a, b, rtol=rtol, atol=atol)
+    return bool(cygrad.eq(a, b).all()) if exact else cygrad.allclose(a, b, rtol=rtol, atol=atol)
 
 
 def parts_of(t: Any) -> tuple[Any, ...]:
@@ -327,7 +328,7 @@ class _Masked(Function):
 
 
 class _Reduced(Function):
-    """The result of a reduction, mask -> masked tensor. The reduction is one of plain tensors, and so is its gradient."""
+    """The result of a reduction, mask -> masked tensor. The reduction and its gradient are those of plain tensors."""
 
     @staticmethod
     def forward(ctx: Any, data: Any, mask: Any) -> Any:

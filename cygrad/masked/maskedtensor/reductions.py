@@ -39,7 +39,7 @@ def _place(name: str, input: MaskedTensor) -> MaskedTensor:
     """Return where an element is among all, in their order, of a tensor that holds some."""
     data, mask = input.get_data(), input.get_mask().values()
     found = _function(name)(data.values(), mask=mask).long()
-    place = 0
+    place: Any = 0
     for index, length in zip(data.indices()[:, found], data.shape):
         place = place * length + index
     return reduced(place, mask.any())

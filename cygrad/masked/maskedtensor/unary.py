@@ -28,7 +28,10 @@ NATIVE_INPLACE_UNARY_FNS = [getattr(aten, name) for name in INPLACE_UNARY_NAMES]
 
 
 def computed(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an op makes of the data of its first argument. Raises ValueError for keywords, TypeError for tensors."""
+    """Return what an op makes of the data of its first argument.
+
+    Raises ValueError for keywords, TypeError for further tensors.
+    """
     if kwargs:
         raise ValueError(
             "MaskedTensor unary ops require that len(kwargs) == 0. If you need support for this, please open an issue "
