@@ -43,7 +43,7 @@ def enter_dual_level() -> int:
 
 
 def _enter(level):
-    if forward_mode.dual_levels():
+    if forward_mode.open_dual_levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     forward_mode.enter(level)
 
@@ -56,14 +56,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
     >>> level = forward_ad.enter_dual_level()
     >>> forward_ad.exit_dual_level(level=level)
     """
-    count = len(forward_mode.dual_levels())
+    levels = forward_mode.open_dual_levels()
+    count = len(levels)
     if level is not None and level != count - 1:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     if not count:
         raise RuntimeError("Dual level must be a positive number.")
-    forward_mode.leave(forward_mode.dual_levels()[-1])
+    forward_mode.leave(levels[-1])
 
 
 class dual_level(_Mode):
@@ -89,7 +90,7 @@ class dual_level(_Mode):
 
 def _level(number, function):
     """Return the open level with this number, or the innermost for None; None if there is none."""
-    levels = forward_mode.dual_levels()
+    levels = forward_mode.open_dual_levels()
     if number is None:
         return levels[-1] if levels else None
     if number < 0:
@@ -122,7 +123,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
-    number = forward_mode.dual_levels().index(level)
+    number = forward_mode.open_dual_levels().index(level)
     if forward_mode.tangent_of(tensor, level) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
@@ -147,15 +148,39 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
     level = _level(level, "_unpack_dual")
-    if level is None:
+    if level is None or not forward_mode.is_enabled():
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):
         raise messages.wrong_type("_unpack_dual", "dual", 1, "Tensor", tensor)
     return UnpackedDualTensor(*forward_mode.unpacked(tensor, level))
 
 
+def _is_fwd_grad_enabled() -> bool:
+    """Whether tangents are propagated inside dual levels."""
+    return forward_mode.is_enabled()
+
+
+class _set_fwd_grad_enabled(_Mode):
+    """Have tangents propagated, or not: immediately, and as a context manager until the end of the block."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode, self.prev = mode, forward_mode.is_enabled()
+        forward_mode.set_enabled(mode)
+
+    def _plan(self):
+        return forward_mode.set_enabled, self.mode, self.prev
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        """Return a fresh instance; creating it switches immediately."""
+        return _set_fwd_grad_enabled(self.mode)
+
+    def __call__(self, fn):
+        forward_mode.set_enabled(self.prev)  # as a decorator it has no immediate effect
+        return super().__call__(fn)
+
+
 def __getattr__(name):
     """`_current_level`, which programs read: the number of the open level, or -1."""
     if name == "_current_level":
-        return len(forward_mode.dual_levels()) - 1
+        return len(forward_mode.open_dual_levels()) - 1
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,6 @@ _COMPILED = frozenset(
     leaky_relu_ linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle
     prelu relu_ rrelu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split()
 )
-_OPERATORS = frozenset("add sub mul div matmul remainder ne lt le gt ge bitwise_and bitwise_or bitwise_xor".split())
 
 
 @cache
@@ -41,8 +40,6 @@ def as_recorded(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         required, optional = _parameters()[function]
         given = dict(zip(optional, args[required:], strict=False))
         return "call_function", function, args[:required], {**optional, **given, **kwargs} if optional else kwargs
-    is_operator = name in _OPERATORS and len(args) == 2 and not kwargs and isinstance(args[0], cygrad.Tensor)
-    is_function = getattr(cygrad, name, None) is function or getattr(F, name, None) is function
-    if is_operator or (is_tensor_method_or_property(function) and not is_function):
+    if is_tensor_method_or_property(function):
         return "call_method", name, args, kwargs
     return "call_function", function, args, kwargs

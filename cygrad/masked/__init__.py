@@ -1,13 +1,14 @@
-"""Reductions and normalizations that leave out elements by a mask, as functions of a tensor and `mask=`.
+"""Tensors with masks. True in a mask keeps an element.
 
-True in the mask keeps an element. `MaskedTensor`, PyTorch's tensor with a mask of its own, is a name only.
+Reductions and normalizations are functions of a tensor and `mask=`. `MaskedTensor` has a mask of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from cygrad import Tensor
+from cygrad.masked._filling import is_masked_tensor as _is_masked_tensor
 from cygrad.masked._normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from cygrad.masked._reductions import (
     amax,
@@ -23,6 +24,9 @@ from cygrad.masked._reductions import (
     sum,
     var,
 )
+
+if TYPE_CHECKING:
+    from cygrad.masked.maskedtensor import MaskedTensor, as_masked_tensor, masked_tensor
 
 __all__ = [
     "MaskedTensor",
@@ -51,52 +55,19 @@ __all__ = [
 ]
 
 
-class MaskedTensor(Tensor):
-    """PyTorch's tensor with a mask of its own. There are none: making one raises NotImplementedError.
-
-    >>> import cygrad
-    >>> cygrad.masked.MaskedTensor(cygrad.ones(2), cygrad.tensor([True, False]))
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
-    """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(
-            "torch.masked.MaskedTensor: cygrad has no tensors with masks of their own\n"
-            "  pass the mask to a function, as in masked.sum(x, 0, mask=mask)"
-        )
-
-
-def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
-    """Raise NotImplementedError: there are no tensors with masks of their own.
-
-    >>> import cygrad
-    >>> cygrad.masked.masked_tensor(cygrad.ones(2), cygrad.tensor([True, False]))
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
-    """
-    return MaskedTensor(data, mask, requires_grad)
-
-
-def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
-    """Raise NotImplementedError: there are no tensors with masks of their own.
-
-    >>> import cygrad
-    >>> cygrad.masked.as_masked_tensor(cygrad.ones(2), cygrad.tensor([True, False]))
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: torch.masked.MaskedTensor: cygrad has no tensors with masks of their own...
-    """
-    return MaskedTensor(data, mask)
-
-
 def is_masked_tensor(obj: Any, /) -> bool:
-    """Whether this is a `MaskedTensor`: never.
+    """Whether this is a `MaskedTensor`.
 
     >>> import cygrad
     >>> cygrad.masked.is_masked_tensor(cygrad.ones(2))
     False
     """
-    return isinstance(obj, MaskedTensor)
+    return _is_masked_tensor(obj)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("MaskedTensor", "as_masked_tensor", "masked_tensor"):
+        # The class makes every call of a function look at its arguments: few programs need it
+        globals()[name] = found = getattr(import_module("cygrad.masked.maskedtensor"), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import wraps
 from math import inf, nan
-from typing import Any
+from typing import Any, TypeVar
 
 import cygrad
 from cygrad import Tensor
 
+F = TypeVar("F", bound=Callable[..., Any])
 _LOWEST, _HIGHEST = -inf, inf  # for integers: those of the dtype
 _NEUTRAL = {
     "amax": _LOWEST,
@@ -21,6 +25,24 @@ _NEUTRAL = {
     "prod": 1,
     "sum": 0,
 }
+
+
+def takes_masked_tensors(function: F) -> F:
+    """Decorate a function of a tensor and `mask=` to take a `MaskedTensor`, whose own mask counts."""
+
+    @wraps(function)
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_masked_tensor(input):
+            input, kwargs["mask"] = input.get_data(), input.get_mask()
+        return function(input, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def is_masked_tensor(value: Any, /) -> bool:
+    """Whether this is a `MaskedTensor`. There are none before their module is imported."""
+    core = sys.modules.get("cygrad.masked.maskedtensor.core")
+    return core is not None and isinstance(value, core.MaskedTensor)
 
 
 def require_dense(name: str, *tensors: Tensor) -> None:

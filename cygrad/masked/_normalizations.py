@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import cygrad
 from cygrad import Tensor, dtype
-from cygrad.masked._filling import dims_of, filled
+from cygrad.masked._filling import dims_of, filled, takes_masked_tensors
 from cygrad.masked._reductions import norm
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
 
 
+@takes_masked_tensors
 def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the cumulative sums along `dim` of the elements that `mask` keeps, of the dtype of `input` unless given.
 
@@ -21,6 +22,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor 
     return cygrad.cumsum(filled("sum", input, mask), axis, dtype=dtype or input.dtype)
 
 
+@takes_masked_tensors
 def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the cumulative products along `dim` of the elements that `mask` keeps; see `masked.cumsum` for the dtype.
 
@@ -32,6 +34,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor
     return cygrad.cumprod(filled("prod", input, mask), axis, dtype=dtype or input.dtype)
 
 
+@takes_masked_tensors
 def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return softmax along `dim` over the elements that `mask` keeps; 0 for others, NaN where it keeps none.
 
@@ -43,6 +46,7 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor
     return cygrad.nn.functional.softmax(filled("amax", input, mask), axis, dtype=dtype or input.dtype)
 
 
+@takes_masked_tensors
 def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the logarithm of `masked.softmax`; -inf for elements that `mask` leaves out.
 
@@ -54,6 +58,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Te
     return cygrad.nn.functional.log_softmax(filled("amax", input, mask), axis, dtype=dtype or input.dtype)
 
 
+@takes_masked_tensors
 def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return softmin along `dim`, softmax of -x, over the elements that `mask` keeps; 0 for others.
 
@@ -65,6 +70,7 @@ def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor
     return cygrad.nn.functional.softmin(filled("amin", input, mask), axis, dtype=dtype or input.dtype)
 
 
+@takes_masked_tensors
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, dtype
-from cygrad.masked._filling import canonical_mask, dims_of, filled, require_dense
+from cygrad.masked._filling import canonical_mask, dims_of, filled, require_dense, takes_masked_tensors
 
 __all__ = ["amax", "amin", "argmax", "argmin", "logsumexp", "mean", "median", "norm", "prod", "std", "sum", "var"]
 
@@ -20,6 +20,7 @@ def _summed_in(input: Tensor, wanted: dtype | None) -> dtype:
     return input.dtype if input.is_floating_point() or input.is_complex() else cygrad.int64
 
 
+@takes_masked_tensors
 def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -38,6 +39,7 @@ def sum(
     return cygrad.sum(filled("sum", input, mask), axes, bool(keepdim), dtype=_summed_in(input, dtype))
 
 
+@takes_masked_tensors
 def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -57,6 +59,7 @@ def prod(
     return result
 
 
+@takes_masked_tensors
 def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -71,6 +74,7 @@ def amax(
     return found.to(dtype or input.dtype)
 
 
+@takes_masked_tensors
 def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -85,6 +89,7 @@ def amin(
     return found.to(dtype or input.dtype)
 
 
+@takes_masked_tensors
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -98,6 +103,7 @@ def argmax(
     return cygrad.argmax(filled("argmax", input, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
+@takes_masked_tensors
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -118,6 +124,7 @@ def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tens
     return cygrad.ones_like(input, dtype=cygrad.bool).sum(dims_of(dim, input.ndim), keepdim)
 
 
+@takes_masked_tensors
 def mean(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
@@ -141,6 +148,7 @@ def mean(
     return sum(input, dim, keepdim=keepdim, dtype=into, mask=mask) / count
 
 
+@takes_masked_tensors
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -162,6 +170,7 @@ def median(
     return found.to(dtype or input.dtype)
 
 
+@takes_masked_tensors
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -176,6 +185,7 @@ def logsumexp(
     return found.to(dtype or input.dtype)
 
 
+@takes_masked_tensors
 def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool | None = False,
     dtype: dtype | None = None, mask: Tensor | None = None,
@@ -219,6 +229,7 @@ def _correction(unbiased: bool | None, correction: float | None) -> float:
     return 0.0 if unbiased is False else 1.0
 
 
+@takes_masked_tensors
 def var(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool | None = False, dtype: dtype | None = None, mask: Tensor | None = None,
@@ -236,6 +247,7 @@ def var(
     return _variance(input, dim, _correction(unbiased, correction), keepdim, dtype, mask)
 
 
+@takes_masked_tensors
 def std(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool | None = False, dtype: dtype | None = None, mask: Tensor | None = None,

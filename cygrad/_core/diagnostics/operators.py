@@ -25,6 +25,16 @@ _FUNCTIONS = {
     "|": "bitwise_or",
     "^": "bitwise_xor",
 }
+# What PyTorch calls the operators whose left operand is the other one, and those that are methods of their own
+_REFLECTED = {
+    "-": "__rsub__",
+    "/": "__rtruediv__",
+    "@": "__rmatmul__",
+    "** or pow()": "__rpow__",
+    "//": "__rfloordiv__",
+    "%": "__rmod__",
+}
+_METHODS = {"** or pow()": "__pow__", "//": "__floordiv__", "&": "__and__", "|": "__or__", "^": "__xor__"}
 _SEQUENCES = (str, bytes, bytearray, list, tuple)
 
 
@@ -59,4 +69,9 @@ def _taken_over(symbol, a, b):
     """Return what `__torch_function__` of a non-tensor operand's class makes of the operator."""
     from cygrad._core.registry.torch_function import ask  # which few programs need
 
-    return ask(getattr(Tensor, _FUNCTIONS[symbol]), (a, b), (a, b), {}) if symbol in _FUNCTIONS else NotImplemented
+    if symbol not in _FUNCTIONS:
+        return NotImplemented
+    name = _METHODS.get(symbol, _FUNCTIONS[symbol])
+    if not isinstance(a, Tensor) and symbol in _REFLECTED:
+        a, b, name = b, a, _REFLECTED[symbol]
+    return ask(getattr(Tensor, name), (a, b), (a, b), {})

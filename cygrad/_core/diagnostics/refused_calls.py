@@ -55,6 +55,12 @@ def look_again(function, values, names, kind, error):
         from cygrad._core.registry import dispatch  # which few programs need
 
         return dispatch.answered(function, values, names)
+    if "loat8_" in str(error):
+        from cygrad._core.diagnostics.float8_errors import reworded  # which few programs need
+
+        other = reworded(_plain(function).__name__, values, names, error)
+        if other is not None:
+            raise other from None
     found = _answer(function, values, names, kind, error)
     if isinstance(found, tuple) or (found is None and not issubclass(kind, TypeError)):
         return found

@@ -52,6 +52,9 @@ def leave(level):
             if each is level:
                 inner, thread.levels = thread.levels[i:], thread.levels[:i]
                 break
+        if thread.paused is not None and level in thread.paused:
+            i = thread.paused.index(level)
+            inner, thread.paused = thread.paused[i:], thread.paused[:i]
         set_forward(bool(thread.levels))
         thread.written = thread.writing = thread.looking = thread.step = None
         forget_changes()

@@ -233,6 +233,11 @@ def was_made_in_inference_mode(Tensor t not None):
     return bool(t.flags & IS_INFERENCE)
 
 
+def was_wrapped(Tensor t not None):
+    """Whether the memory belongs to somebody else, as that of a NumPy array given to `from_numpy` does."""
+    return bool(t.flags & WAS_WRAPPED)
+
+
 def make_volatile(Tensor t not None):
     """Stop recording of anything computed from this tensor; implements `Variable(volatile=True)`."""
     t.flags |= IS_VOLATILE

@@ -87,7 +87,7 @@ cdef object run_whole(OpDef op, tuple arrays, tuple args):
     for array in arrays:
         if computes and type(array) is ndarray and is_half(<ndarray>array):
             if PyArray_ITEMSIZE(<ndarray>array) == 1:
-                refuse_op_in_float8(op.name, array.dtype)
+                refuse_op_in_float8(op.name, array)
             found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
             return cast(found, PyArray_TYPE(<ndarray>array)) if found.dtype == np.float32 else found
     return as_array(call_kernel(op.kernel, arrays, args))

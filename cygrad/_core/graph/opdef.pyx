@@ -135,6 +135,7 @@ cdef extern from "checked_call.h":
     int check_calls "cygrad_check_calls"(object function, int least, int most, object look_again) except -1
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
     void show "cygrad_show"(object function, object behind)
+    void become_twin "cygrad_become_twin"(object twin, object function)
     cpdef bint is_seen "cygrad_is_seen"(object function)     # whether modes and overriding classes see a function's calls
     int asking "cygrad_asking", taken "cygrad_taken", modes "cygrad_modes"
     void attend "cygrad_attend_gpus"(EnterGpu enter, LeaveGpu leave) noexcept
@@ -664,6 +665,17 @@ def shown(function):
         pass
     show(showing, function)
     return update_wrapper(showing, function)
+
+
+def twin(function):
+    """Return another function object that does what a checked one does, at the same cost: see `_form` in publish.py."""
+    @cython.binding(True)       # a method
+    def method(input, *args, **kwargs):
+        pass
+    become_twin(method, function)
+    update_wrapper(method, function).function_form = function
+    method.__module__, method.__qualname__ = "cygrad", f"Tensor.{function.__name__}"
+    return method
 
 
 def is_taken(becomes=None):

@@ -131,15 +131,11 @@ cdef inline bint is_float8(object array) noexcept:
 
 
 cdef inline int check_float8(OpDef op, object operand) except -1:
-    """Raise NotImplementedError if an operand has 8 bits, and PyTorch's kernel does not take such numbers.
-
-    PyTorch seldom calls kernels for tensors without elements.
-    """
+    """Raise NotImplementedError if an operand has 8 bits, and PyTorch's kernel does not take such numbers."""
     if not is_tensor(operand) or not is_float8((<Tensor>operand).array):
         return 0
-    if PyArray_SIZE(<ndarray>(<Tensor>operand).array):
-        from cygrad._core.registry.float8 import refuse  # needed only for numbers of 8 bits
-        refuse(op, (<Tensor>operand).array.dtype)
+    from cygrad._core.registry.float8 import refuse  # needed only for numbers of 8 bits
+    refuse(op, (<Tensor>operand).array)
     return 0
 
 

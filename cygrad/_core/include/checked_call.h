@@ -223,6 +223,14 @@ static void cygrad_stand_before(PyObject *function, PyObject *behind, int in_pla
     ((PyCFunctionObject *)function)->vectorcall = in_place ? cygrad_call_in_place : cygrad_call_python;
 }
 
+/* Have `twin` do what `function` does: a method is another object than the function of the same name. */
+static void cygrad_become_twin(PyObject *twin, PyObject *function) {
+    PyCFunctionObject *to = (PyCFunctionObject *)twin, *from = (PyCFunctionObject *)function;
+    to->m_ml = from->m_ml;
+    to->m_self = Py_XNewRef(from->m_self);
+    to->vectorcall = from->vectorcall;
+}
+
 /* Whether modes and classes that override calls see those of a function. */
 static int cygrad_is_seen(PyObject *function) {
     const char *name = strrchr(Py_TYPE(function)->tp_name, '.');

@@ -233,7 +233,8 @@ def _ask_classes(func, args, kwargs, compute):
         _thread.pending = before
     kinds = "".join(f"\n  - tensor subclass {kind}" for kind in types)
     raise TypeError(
-        f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n{kinds}"
+        f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:"
+        f"\n{kinds}"
     )
 
 

@@ -16,7 +16,9 @@ from cygrad._core.graph.opdef import (
     check_function,
     entries_by_ufunc,
     facts_of,
+    is_seen,
     standing_before,
+    twin,
     ufuncs_by_name,
     unpublished,
 )
@@ -82,6 +84,8 @@ def published(module, others):
             if entry not in looked_at:
                 looked_at[entry] = _checked(entry)
             entries[name] = looked_at[entry]
+    functions = _apart(functions, "", ())
+    methods = _apart(methods, "Tensor.", {*functions.values()})
     for owner, entries in (("", functions), ("Tensor.", methods)):
         for name, entry in entries.items():
             _locate(entry, owner + name)
@@ -90,6 +94,36 @@ def published(module, others):
             entry.__call__ = Call(entry)
     module["published_methods"] = tuple(methods)
     return functions, methods
+
+
+def _apart(entries, owner, others):
+    """Return the entries as objects that have their names, and of which none is among `others`.
+
+    `__torch_function__` tells a method from the function, and an alias from the name it stands for.
+    """
+    forms: dict = {}
+    for name, entry in entries.items():
+        if entry in others or getattr(entry, "__name__", name) != name:
+            entry = forms.get((entry, name)) or forms.setdefault((entry, name), _form(entry, owner, name))
+        forms[name] = entry
+    return {name: forms[name] for name in entries}
+
+
+def _form(entry, owner, name):
+    """Return another object that does what a published function does; the function is its attribute `function_form`."""
+    if not isinstance(entry, FunctionType):
+        form = twin(entry) if is_seen(entry) else None
+    else:
+        from cygrad._core.registry.autocast import guarded  # which imports this module
+
+        plain = twin(vars(entry)["__wrapped__"])  # a compiled function that asks autocast first
+        del plain.published
+        plain.published = form = guarded(plain)
+    if form is None:
+        return entry
+    form.function_form = getattr(entry, "function_form", entry)
+    form.__name__, form.__module__, form.__qualname__ = name, PACKAGE, f"{owner}{name}"
+    return form
 
 
 def _checked(entry, direct=None):

@@ -6,8 +6,9 @@ An object that is not a tensor makes a function fail. Therefore only failing cal
 (`refused_calls.py`), and operators with an invalid operand (`operators.py`). Tensors of a subclass would not fail: when
 the first class that defines `__torch_function__` is created, the functions of the package and the methods start to
 check the types of their arguments (`checked_call.h`); until then they test one pointer. Operators, and methods that are
-no ops, bypass this check, so the class gets its own versions that dispatch to it. Inside a call that was passed on to
-`Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Modes] in `function_modes.py`.
+no ops, bypass this check, so the class gets its own versions that dispatch to it. A method is another object than the
+function of the same name, as in PyTorch, and does the same (`_form` in `publish.py`). Inside a call that was passed on
+to `Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Modes] in `function_modes.py`.
 """
 
 import sys
@@ -38,20 +39,36 @@ _OPERATORS = {
     "ifloordiv": "floor_divide_",
     "imod": "remainder_",
 }
-_THEMSELVES = """pow ipow invert and or xor rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift eq getitem
-setitem repr""".split()
+_THEMSELVES = """pow ipow invert and or xor rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift rlshift
+rrshift eq getitem setitem repr len bool int float complex index contains format iand ior ixor ilshift
+irshift""".split()
+# Python asks the operators of a subclass first, on the right of a tensor, too; PyTorch's subclasses lack these
+_FORWARD = {
+    **{f"__r{name}__": name for name in ("add", "sub", "mul", "matmul")},
+    "__rtruediv__": "div",
+    "__rfloordiv__": "__floordiv__",
+    "__rmod__": "remainder",
+    "__rpow__": "__pow__",
+    "__rlshift__": "__lshift__",
+    "__rrshift__": "__rshift__",
+    "__rand__": "__and__",
+    "__ror__": "__or__",
+    "__rxor__": "__xor__",
+}
 # Methods that the class gets its own versions of, and the function that `__torch_function__` receives
 _METHODS = {
     **{f"__{name}__": method for name, method in _OPERATORS.items()},
     **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
-    **{name: name for name in "backward detach item".split()},
+    **{name: name for name in "backward detach item dim size stride numel requires_grad_ retain_grad detach_".split()},
+    **{name: name for name in ("register_hook", "register_post_accumulate_grad_hook")},
 }
 
 
 # Attributes that modes and classes see as the functions `Tensor.<name>.__get__`, `__set__` and `__delete__`
 _ATTRIBUTES = """T mT H mH shape ndim dtype device layout grad grad_fn requires_grad is_leaf data _base _version _grad
 output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag
-itemsize nbytes names name retains_grad volatile""".split()
+is_ipu is_maia is_mtia is_vulkan is_xla itemsize nbytes names name retains_grad volatile _backward_hooks
+_post_accumulate_grad_hooks""".split()
 
 
 def function_of(name):
@@ -177,7 +194,12 @@ def answer(function, *args, **kwargs):
 
 def call_of_objects(function, values, names):
     """Return the result, in a tuple, of a failed call whose non-tensor objects override it; else None."""
-    return (hand_over(function, values, names),) if any(map(overrides, _flat(values))) else None
+    if not any(map(overrides, _flat(values))):
+        return None
+    if names and names[-1] == "out" and values[-1] is values[0]:  # of an in-place form: see `checked_call.h`
+        function = getattr(Tensor, f"{function.__name__}_", function)
+        values, names = values[:-1], names[:-1]
+    return (hand_over(function, values, names),)
 
 
 # -- subclasses of Tensor --
@@ -279,11 +301,14 @@ def _show_attributes_of(cls):
 
 def _asking(plain, method):
     is_operator = plain.__name__.startswith("__")  # Python tries the other operand after NotImplemented
+    forward = _FORWARD.get(plain.__name__)
 
     @wraps(plain)
     def asking(*args, **kwargs):
         if is_taken() and not has_modes():
             return plain(*args, **kwargs)
+        if forward is not None and len(args) == 2 and isinstance(args[1], Tensor):
+            return ask(getattr(Tensor, forward), args[::-1], args[::-1], kwargs)
         return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
 
     return asking

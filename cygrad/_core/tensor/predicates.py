@@ -3,9 +3,9 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import bind, own_array, was_made_in_inference_mode
+from cygrad._core.graph.internals import bind, own_array, was_made_in_inference_mode, was_wrapped
 from cygrad._core.graph.internals import holding_memory as own_memory
-from cygrad._core.graph.opdef import shown
+from cygrad._core.graph.opdef import shown, twin
 from cygrad._core.graph.record import result_type as result_type_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.memory_format import contiguous_format
@@ -233,12 +233,27 @@ def is_contiguous(self, *, memory_format=contiguous_format):
 
 
 def memory_of(tensor):
-    """Return the array of the tensor's base; its own if it is not a view, or no longer since `.data` was set."""
+    """Return the array of all memory that a tensor shares with its base, or with what it was detached from.
+
+    Its own if it has memory of its own, or since `.data` was set; memory from outside begins with the tensor.
+    """
     own = own_memory(tensor)
-    if tensor._base is None:
+    if tensor._base is not None:
+        base = memory_of(tensor._base)
+        return base if _owner(own) is _owner(base) else own
+    if own.base is None or was_wrapped(tensor):
         return own
-    base = own_memory(tensor._base)
-    return base if _owner(own) is _owner(base) else own
+    return _whole(own)
+
+
+def _whole(array):
+    """Return the array of whose memory `array` is a part.
+
+    It is an array of a tensor. Bytes in which tensors of other types lie, as results of replays do, are none.
+    """
+    while isinstance(array.base, type(array)) and (array.base.dtype != np.uint8 or array.dtype == np.uint8):
+        array = array.base
+    return array
 
 
 def _owner(array):
@@ -248,6 +263,12 @@ def _owner(array):
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def is_same_memory(a, b):
+    """Whether two tensors have one storage."""
+    first, second = memory_of(a), memory_of(b)
+    return _owner(first) is _owner(second) and address(first) == address(second)
 
 
 def address(array):
@@ -273,14 +294,14 @@ def storage_offset(self):
 
 @shown
 def data_ptr(self):
-    """Return the address of the first element; 0 on the device "meta".
+    """Return the address of the first element; 0 without elements and on the device "meta".
 
     >>> import cygrad
     >>> x = cygrad.ones(4)
     >>> x[1:].data_ptr() - x.data_ptr()
     4
     """
-    return 0 if self.is_meta else address(memory_behind(own_array(self, True)))
+    return 0 if self.is_meta or not self.numel() else address(memory_behind(own_array(self, True)))
 
 
 @shown
@@ -350,6 +371,7 @@ def _never(doc):
     return property(lambda self: False, doc=doc)
 
 
+@shown
 def _is_view(self):
     """Whether this tensor is a (differentiable) view of another."""
     return self._base is not None
@@ -374,7 +396,7 @@ _both = {
     "get_device": get_device,
 }
 functions |= _both
-bind(_both)
+bind({name: twin(function) for name, function in _both.items()})
 bind(
     {
         "is_contiguous": is_contiguous,

@@ -12,9 +12,11 @@ from cygrad._core.graph.tensor cimport (
     CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of, grad_fn_of,
     requires_grad, set_leaf_requires_grad)
 from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import shown
 from cygrad._core.types.hook_handles import HookDict, RemovableHandle
 
 
+@shown
 def register_hook(Tensor self not None, hook):
     """Call `hook(grad)` when the gradient of this tensor is computed; it may return a replacement.
 
@@ -36,6 +38,7 @@ def register_hook(Tensor self not None, hook):
     return RemovableHandle.add(hooks_of(node, TENSOR_PRE).setdefault(self.output_nr_, HookDict()), hook)
 
 
+@shown
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
     """Call `hook(self)` each time a gradient has been accumulated into this leaf's `grad`.
 
@@ -72,6 +75,7 @@ def retains_grad(Tensor self not None):
     return bool(self.flags & RETAINS_GRAD)
 
 
+@shown
 def retain_grad(Tensor self not None):
     """Store the gradient of this non-leaf in its `grad` during `backward`; a leaf does that anyway.
 
@@ -109,6 +113,7 @@ def check_before_requires_grad(check):
     transform_check = check
 
 
+@shown
 def requires_grad_(Tensor self not None, requires_grad=True):
     """Set `requires_grad` of this leaf, and return the leaf.
 
@@ -128,6 +133,7 @@ def requires_grad_(Tensor self not None, requires_grad=True):
     return self
 
 
+@shown
 def detach_(Tensor self not None):
     """Cut this tensor from its history, in place. Raises RuntimeError for views.
 

@@ -64,6 +64,7 @@ class Level:
 
 class _Thread(threading.local):
     levels: tuple = ()  # the open levels, outermost first
+    paused: tuple | None = None  # while no tangents are propagated: the levels that were open at its beginning
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
     step: Recorded | None = None  # the last op, if a batch is open
     modes = 0  # the modes under which it was recorded
@@ -91,6 +92,32 @@ def levels():
 def dual_levels():
     """Return the open levels that propagate tangents."""
     return tuple(level for level in _thread.levels if isinstance(level, Level))
+
+
+def open_dual_levels():
+    """Return the same with those along which nothing is propagated at the moment."""
+    found = dual_levels()
+    return found if _thread.paused is None else (*(each for each in _thread.paused if isinstance(each, Level)), *found)
+
+
+def is_enabled():
+    """Whether tangents are propagated, as far as there are dual levels."""
+    return _thread.paused is None
+
+
+def set_enabled(enabled):
+    """Begin or stop to propagate tangents along the open dual levels."""
+    if enabled == is_enabled():
+        return
+    flush()
+    if enabled:
+        before, now = _thread.paused or (), _thread.levels
+        _thread.paused = None
+        still = tuple(each for each in before if isinstance(each, Level) or each in now)
+        open_only((*still, *(each for each in now if each not in still)))
+    else:
+        _thread.paused = _thread.levels
+        open_only(tuple(each for each in _thread.levels if not isinstance(each, Level)))
 
 
 def enter(level=None):

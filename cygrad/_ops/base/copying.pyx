@@ -408,5 +408,5 @@ composite = dict.fromkeys(("contiguous", "type_as", "cpu"), METHOD_ONLY)
 methods = {"type": type_, "bfloat16": bfloat16, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
 for _method, _dtype in checks.CONVERSIONS.items():
     methods[_method] = conversion(_method, _dtype)
-functions = publish(globals())
-functions.update(formats.functions, fill_=fill_, zero_=zero_)
+functions = publish(globals(), dict(fill_=fill_, zero_=zero_))
+functions.update(formats.functions)

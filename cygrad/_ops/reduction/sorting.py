@@ -66,7 +66,8 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    refuse_float8(t.dtype.numpy, "sorting_kernel_method_name")
+    if t.ndim and t.numel():
+        refuse_float8(t.dtype.numpy, "sorting_kernel_method_name")
     values, indices = in_memory_order(kernels.sorted_along, a, dim, descending)
     if not t.ndim:
         values, indices = values.reshape(()), indices.reshape(())
@@ -147,7 +148,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     if a.dtype.kind in "bc":
         word = "topk does not support bool" if a.dtype.kind == "b" else " topk does not support complex"
         raise RuntimeError(f"{word} dtypes on CPU")
-    refuse_float8(t.dtype.numpy, "topk_cpu")
+    if t.ndim:
+        refuse_float8(t.dtype.numpy, "topk_cpu")
     if t.dim() == 0:
         values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64, like=a)
     else:

@@ -18,7 +18,7 @@ from cygrad._core.graph.internals import own_array, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.tensor.predicates import layouts, memory_of
+from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.device import device as device_named
 from cygrad._core.types.dtypes import by_name, get_default_dtype
@@ -149,7 +149,11 @@ class _Storage:
 
     def __getitem__(self, place: Any) -> Any:
         found = self._flat[place]
-        return type(self)(found.detach()) if isinstance(place, slice) else found.item()
+        if not isinstance(place, slice):
+            return found.item()
+        part = object.__new__(type(self))
+        part._flat = found.detach()
+        return part
 
     def __setitem__(self, place: Any, value: Any) -> None:
         self._flat[place] = value
@@ -241,7 +245,8 @@ class TypedStorage(_Storage):
             content = wrap_storage._flat.view(kind)
         elif not isinstance(content, Tensor):
             content = _memory(content, kind, "torch.TypedStorage()")
-        self._flat = _whole(content if device is None else content.to(device))
+        flat = _whole(content if device is None else content.to(device))
+        self._flat = flat if flat.dtype is content.dtype else flat.view(content.dtype)
 
     @property
     def dtype(self) -> _dtype:
@@ -384,7 +389,25 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     return t
 
 
-methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_)}
+def is_set_to(self, tensor):
+    """Whether both tensors show the same elements of the same memory: they have one storage, offset, shape and strides.
+
+    >>> import cygrad
+    >>> x = cygrad.arange(6.0)
+    >>> x[2:].is_set_to(x[2:]), x[2:].is_set_to(x), x.is_set_to(x.clone())
+    (True, False, False)
+    """
+    t = require(self, "is_set_to")
+    if not isinstance(tensor, Tensor):
+        raise messages.wrong_type("is_set_to", "tensor", 1, "Tensor", tensor)
+    return is_same_memory(t, tensor) and _geometry(t) == _geometry(tensor)
+
+
+def _geometry(t):
+    return t.storage_offset(), t.shape, t.stride()
+
+
+methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_, is_set_to)}
 functions = publish(
     globals(),
     {

@@ -144,6 +144,8 @@ def _forward_all():
     for name, value in list(vars(Tensor).items()):
         own = vars(SparseTensor).get(name)
         is_asking = hasattr(own, "__wrapped__")  # put there by `begin_overriding`, for classes of users
+        if is_asking and name in KEPT:
+            delattr(SparseTensor, name)
         if (own is not None and not is_asking) or name in KEPT or name in _OF_PYTHON:
             continue
         if not (isinstance(value, property) or type(value).__name__ == "getset_descriptor") and value is not None:

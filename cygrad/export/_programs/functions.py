@@ -40,8 +40,11 @@ _PREFIX = "torch."
 
 
 def name_of(function: Callable[..., Any]) -> str | None:
-    """Return the name of a function that a mode has received; None if it has none in the package."""
-    name = overrides.resolve_name(function)
+    """Return the name of a function that a mode has received; None if it has none in the package.
+
+    A method that is also a function has the name of the function.
+    """
+    name = overrides.resolve_name(getattr(function, "function_form", function))
     return name.removeprefix(_PREFIX) if name is not None and name.startswith(_PREFIX) else None
 
 
@@ -52,7 +55,7 @@ def _by_name() -> dict[str, Callable[..., Any]]:
         for function in functions:
             name = name_of(function)
             if name is not None:
-                found[name] = function
+                found.setdefault(name, function)
     return found
 
 

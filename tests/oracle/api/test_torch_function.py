@@ -51,6 +51,49 @@ torch.nn.functional.relu(x)
 torch.nn.functional.linear(x, y)
 torch.nn.functional.mse_loss(x, y)
 torch.nn.Linear(2, 2)(x)
+len(x)
+bool(x.sum())
+x.size()
+x.dim()
+x.absolute()
+x.multiply(y)
+x.zero_()
+x.requires_grad_()
+"""
+
+# The names of what is received: methods are told from functions
+NAMED = """
+x.add(y)
+torch.add(x, y)
+y + x
+y - x
+1 - x
+x.mul_(2)
+torch.relu(x)
+x.relu()
+x.sum(0)
+torch.sum(x, 0)
+x.absolute()
+torch.absolute(x)
+x.clip(0, 1)
+x.true_divide(y)
+x.zero_()
+x.is_complex()
+torch.is_complex(x)
+x.matmul(y)
+torch.matmul(x, y)
+x.shape
+x.exp()
+x.register_hook(print)
+y.add(duck)
+y.add_(duck)
+y - duck
+duck - y
+y @ duck
+duck @ y
+torch.add(y, duck)
+duck ** y
+y // duck
 """
 
 
@@ -78,3 +121,35 @@ def answer(library, call):
 @pytest.mark.leaks_ok("classes that take over calls are kept")
 def test_same_functions_and_classes(call):
     assert answer(cygrad, call) == answer(torch, call)
+
+
+def names(library, call):
+    """The full names of the functions that a class, or an object that is no tensor, receives."""
+    notes = []
+
+    def note(func):
+        notes.append((library.overrides.resolve_name(func), library.overrides.is_tensor_method_or_property(func)))
+
+    class Noted(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            note(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Duck:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            note(func)
+            return len(args)
+
+    x, y = library.ones(2, 2).requires_grad_().as_subclass(Noted), library.ones(2, 2)
+    if "_(" in call:
+        x = x.detach()
+    notes.clear()
+    eval(call, {"torch": library, "x": x, "y": y, "duck": Duck()})
+    return notes
+
+
+@pytest.mark.parametrize("call", lines(NAMED))
+@pytest.mark.leaks_ok("classes that take over calls are kept")
+def test_methods_are_told_from_functions(call):
+    assert names(cygrad, call) == names(torch, call)

@@ -35,6 +35,8 @@ _OPS = {  # PyTorch's kernels of ops that are no ufuncs; None for ops that compu
     "amax": "max_values_cpu",
     "amin": "min_values_cpu",
     "count_nonzero": "nonzero_count_cpu",
+    "diag_embed": None,
+    "isreal": None,
     "isclose": "mul_cpu_reduced_float",
     "lerp": "lerp_kernel_scalar",
     "linalg_vector_norm": "norm_cpu",
@@ -48,6 +50,10 @@ _OPS = {  # PyTorch's kernels of ops that are no ufuncs; None for ops that compu
     "tril": "tril",
     "triu": "triu",
 }
+_TAKE_EMPTY = frozenset(  # ops whose kernel PyTorch does not call for tensors without elements
+    """softmax log_softmax cdist pdist channel_shuffle pixel_shuffle pixel_unshuffle grid_sampler_2d amax amin
+    linalg_vecdot""".split()
+)
 _USER_TYPES = 256  # the first number of types that other packages register
 _HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
 
@@ -104,11 +110,14 @@ def refuse_float8(dtype, kernel):
         )
 
 
-def refuse_op_in_float8(name, dtype):
-    """Raise NotImplementedError if an op is asked to compute in a type of 8 bits, and PyTorch's does not."""
+def refuse_op_in_float8(name, array):
+    """Raise NotImplementedError if an op is asked to compute in a type of 8 bits, and PyTorch's does not.
+
+    Some of PyTorch's functions call no kernel for tensors without elements.
+    """
     kernel = _OPS.get(name, f"{name}_cpu")
-    if kernel is not None:
-        refuse_float8(dtype, kernel)
+    if kernel is not None and (array.size or name not in _TAKE_EMPTY):
+        refuse_float8(array.dtype, kernel)
 
 
 def _within_float8(array, dtype):
@@ -144,7 +153,7 @@ def cast(array, dtype):
 @silent
 def reduce(ufunc, array, axes, out):
     """Reduce over `axes` in the type of `out` and write to it; `out` may keep the axes with size 1."""
-    if ufunc.__name__ in _REDUCTIONS:
+    if ufunc.__name__ in _REDUCTIONS and array.size:
         refuse_float8(out.dtype, _REDUCTIONS[ufunc.__name__])
     result = ufunc.reduce(as_array(array), axis=axes, dtype=out.dtype)
     out[...] = np.reshape(result, out.shape)

@@ -196,8 +196,8 @@ class Stateful:
         has_hooks = any(module._load_state_dict_post_hooks for module in loaded)
         if not errors and (has_hooks or not strict or not any(result)):
             errors += _run(copies)
-            for module in loaded:
-                _run_post_load_hooks(module, result)
+        for module in loaded:
+            _run_post_load_hooks(module, result)
         if strict:
             errors[:0] = _key_errors(result)
         if errors:
