@@ -35,6 +35,7 @@ _MOST = 20_000  # objects that are looked at
 _LARGEST = 1 << 16  # bytes of an array of NumPy that are compared
 _UNCHANGING = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo", "qscheme")
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+_PLAIN_CONTAINERS = frozenset(_CONTAINERS)  # of these very types, which hold nothing else
 _FOLLOWED_TYPES = (object, dict, list, tuple, set, frozenset, int, float, complex, str, bytes, BaseException, type)
 _OWN_NAMES = frozenset(vars(Module()))
 
@@ -106,10 +107,12 @@ class Survey:
 
     def _visit(self, text: str, value: Any) -> None:
         kind = type(value)
-        if kind.__module__ in _OF_COMPILED_FUNCTIONS:
-            self._follow(text, getattr(value, "function", None))
-        elif isinstance(value, Tensor):
+        if isinstance(value, Tensor):
             self._visit_tensor(text, value)
+        elif kind in _PLAIN_CONTAINERS:
+            self._visit_container(text, value)
+        elif kind.__module__ in _OF_COMPILED_FUNCTIONS:
+            self._follow(text, getattr(value, "function", None))
         elif isinstance(value, types.ModuleType):
             self._visit_module(text, value)
         elif isinstance(value, type):

@@ -172,3 +172,57 @@ def test_gradient_of_a_sum_starts_without_products():
     program = captured(step)
     equal(program, step)
     assert len(program.entries) <= 11
+
+
+BROADCAST = {
+    "row": lambda x: cygrad.ones(x.shape[1]) + cygrad.arange(x.shape[1]),
+    "column": lambda x: cygrad.arange(x.shape[0], dtype=cygrad.float32)[:, None] / 7,
+    "expanded": lambda x: cygrad.ones(()).expand(x.shape[1]) * 3,
+}
+
+
+@pytest.mark.parametrize("kind", BROADCAST)
+@pytest.mark.parametrize("rows", [(300, 40), (5, 1024), (7, 3001), (4000, 17)], ids=str)
+def test_rows_and_columns_for_all_items_join_a_group(rows, kind, threads):
+    """One row or column that all items see, before and after loops over items."""
+    b = BROADCAST[kind](cygrad.empty(*rows))
+
+    def step(x, b):
+        y = cygrad.tanh(x + b) * x
+        return (b - y) * 2, (y * b).sum()
+
+    program = captured(step, cygrad.randn(*rows), b)
+    for _ in range(2):
+        equal(program, step, cygrad.randn(*rows), b + 1)
+    assert program.memory < 4 * rows[0] * rows[1], "what lies between the loops is not kept"
+
+
+def test_rows_in_place_in_a_group(threads):
+    def step(x, b):
+        y = x * 2
+        y += b
+        y *= y
+        return y - b
+
+    for dtype in DTYPES:
+        x, b = cygrad.randn(200, 70, dtype=dtype), cygrad.randn(70, dtype=dtype)
+        equal(captured(step, x, b), step, x + 1, b - 1)
+
+
+def test_a_row_that_the_group_itself_computes_ends_it(threads):
+    def step(x):
+        y = x * 2
+        return y + y.view(-1)[:100], y + y[:, :1], y
+
+    program = captured(step, cygrad.randn(90, 100))
+    equal(program, step, cygrad.randn(90, 100))
+
+
+def test_rows_of_steps_that_no_group_takes():
+    """Short rows, gaps, and an output in another order go on as before."""
+
+    def step(x, b):
+        return x[:, :4] + b[:4], x[:, ::2] + b[::2], x.t() + b[:, None], x + x[:, :1].contiguous()
+
+    program = captured(step, cygrad.randn(3000, 60), cygrad.randn(60))
+    equal(program, step, cygrad.randn(3000, 60), cygrad.randn(60))

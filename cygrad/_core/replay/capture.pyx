@@ -1,5 +1,6 @@
 """Captures a step: runs it once, with the tape open, and makes a program of what the tape holds."""
 
+import functools
 import gc
 import sys
 
@@ -63,9 +64,28 @@ class resting_collector:
             gc.enable()
 
 
-def living_tensors():
-    """All tensors that the garbage collector knows."""
-    return [value for value in gc.get_objects() if isinstance(value, Tensor)]
+class Census:
+    """The tensors that live. To look at all objects takes milliseconds. So only young ones are looked at again, as long as
+    no garbage was collected in between, which makes objects old: for that long, the collector should rest."""
+
+    def __init__(self):
+        self.runs = runs_of_collector()
+        self.known = tensors_among(gc.get_objects())
+
+    def again(self):
+        """All tensors that live now, and perhaps some that would not without the census."""
+        if runs_of_collector() != self.runs:
+            self.__init__()
+        return [*self.known, *tensors_among(gc.get_objects(0))]
+
+
+def runs_of_collector():
+    """How often garbage of each age has been collected."""
+    return [stats["collections"] for stats in gc.get_stats()]
+
+
+cdef list tensors_among(list objects):
+    return [value for value in objects if isinstance(value, Tensor)]
 
 
 def owner_of(cnp.ndarray array not None):
@@ -102,15 +122,15 @@ def joined_ranges(list arrays):
     return found
 
 
-def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False):
+def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False,
+            census=None):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
     `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value. If not
     `sees_grads`, the step looks at no `grad` but by means of a backward pass. `layouts` are those of the gradients of a
-    later backward pass, besides dense ones. `is_pass`: the step is such a pass itself.
+    later backward pass, besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a
+    while ago.
     """
-    tape = Tape()
-    cdef unsigned long long passes
     cdef Situation now = Situation()
     now.arguments, now.flatten, now.sees_grads, now.is_pass, now.layouts = arguments, flatten, sees_grads, is_pass, layouts
     reason = unfit_arguments(arguments) or is_plain_state()
@@ -118,13 +138,21 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
         reason = "Python runs without its global lock"
     if reason:
         return call(), Refusal(reason, None, None)
-    before = {id(t): Seen(t) for t in living_tensors()}
-    arrays = [(<Seen>seen).array for seen in before.values() if isinstance((<Seen>seen).array, cnp.ndarray)]
-    ranges = joined_ranges(arrays)
-    del arrays
+    with resting_collector():
+        now.census = Census() if census is None else census
+        return noted(call, now)
+
+
+cdef tuple noted(object call, Situation now):
+    """Run `call()` with a tape open; return its value, and a Program or a Refusal."""
+    cdef unsigned long long passes
+    tape = Tape()
+    now.before = {id(t): Seen(t) for t in now.census.again()}
+    now.ranges = joined_ranges([(<Seen>seen).array for seen in now.before.values()
+                                if isinstance((<Seen>seen).array, cnp.ndarray)])
     drop_spares()
     try:
-        tape.open([span_of((<Tensor>t).array) for t in arguments], ranges)
+        tape.open([span_of((<Tensor>t).array) for t in now.arguments], now.ranges)
     except RuntimeError:
         return call(), Refusal("another capture is open", None, None)
     take_streams()
@@ -134,13 +162,12 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
         value = call()
     finally:
         tape.close()
-        found = numbers.end()
+        now.lives = numbers.end()
     if tape.reason is not None:
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
-    now.before, now.ranges, now.lives, now.has_passed = before, ranges, found, passes_begun() != passes
+    now.has_passed = passes_begun() != passes
     try:
-        with resting_collector():
-            return value, made_program(tape, now, flatten(value))
+        return value, made_program(tape, now, now.flatten(value))
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -169,7 +196,7 @@ cdef class Situation:
     """What is known of a call that has been noted, besides the tape."""
     cdef list arguments, ranges, lives      # external ranges of the tape; what the step reads anew
     cdef dict before                        # {id: Seen} of each tensor
-    cdef object flatten
+    cdef object flatten, census
     cdef bint sees_grads, is_pass, has_passed       # whether a backward pass has run
     cdef tuple layouts
 
@@ -190,11 +217,12 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     graph = graph_of([grad_fn_of(leaves[i]) for i in outputs], arguments, before) if outputs else None
     program.guards = [Argument(t, now.sees_grads and not now.is_pass, now.is_pass) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
+    program.bases = {}
     program.lives, program.streams = checked_lives(now.lives, before), take_streams()
     check_streams(program.lives, program.streams)
     enter_changes(program, tape, now, touched, kept, set() if graph is None else set(map(id, leaves_of(graph))))
     enter_results(program, tape, arguments, leaves, before, kept, graph is not None)
-    check_leftovers(program, leaves, before, [] if graph is None else kept_by(graph))
+    check_leftovers(program, leaves, now, [] if graph is None else kept_by(graph))
     program.n_ranges = n
     program.lows = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
     program.highs = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
@@ -235,8 +263,8 @@ cdef int enter_history(Program program, Tape tape, Situation now, graph, list le
             r = program.results[i]
             if r.kind == MADE and r.index >= 0 and kept[r.index] is block and program.sizes[r.index] == 0:
                 places[len(places) - 1] = i
-    program.history = past_of(program, graph, now.arguments, leaves, outputs, blocks, places, capture, now.layouts,
-                              now.flatten)
+    program.history = past_of(program, graph, now.arguments, leaves, outputs, blocks, places,
+                              functools.partial(capture, census=now.census), now.layouts, now.flatten)
     for block in further_blocks(program.history, len(now.arguments), blocks):
         r = Result(MADE, len(kept))
         r.describe(wrap(np.empty(block.high - block.low, np.uint8)))
@@ -332,7 +360,7 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
     cdef Block block
     cdef External e
     cdef dict counters = {}
-    cdef uintptr_t low, high
+    cdef uintptr_t low = 0, high = 0
     for seen in now.before.values():
         t = seen.tensor
         if t.array is not seen.array:
@@ -407,14 +435,17 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     """Give a new tensor a slot of fresh memory."""
     cdef Block block = None
     cdef cnp.ndarray array
-    if type(t) is not Tensor or t.view is not None and t.view.creation_meta != VIEW_DEFAULT and not program.is_pass:
-        raise Unfit("a view, or a tensor of a subclass, is returned")
+    cdef bint is_restricted = t.view is not None and t.view.creation_meta != VIEW_DEFAULT and not program.is_pass
+    if type(t) is not Tensor or is_restricted and not can_be_made_again(t):
+        raise Unfit("a view of a tensor with a history, or a tensor of a subclass, is returned")
     if type(t.array) is not cnp.ndarray or t.grad_ is not None or t.tangents is not None or t.attributes:
         raise Unfit("a tensor of an unusual kind is returned")
     array = t.array
     low, high = span_of(array)
     r.describe(t)
     if low == high:                         # no elements: memory of its own, which no slot knows
+        if is_restricted:
+            raise Unfit("a view without elements is returned")
         r.index = -1
         return 0
     block = tape.block_at(low, high)
@@ -423,8 +454,12 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     if not tape.is_written(block, low - block.low, high - block.low):
         raise Unfit("a tensor that no noted loop has computed is returned")
     r.offset = cnp.PyArray_BYTES(array) - <char*>block.low
-    if t.view is not None and block in kept and not program.is_pass:
+    if block in kept and not program.is_pass and (t.view is not None or is_viewed(program, kept.index(block))) and (
+            not is_restricted or id(t.view.base) not in program.bases):
         raise Unfit("two results share memory, one of which is a view")
+    if is_restricted:
+        enter_base(program, tape, r, t, block, kept)
+        return 0
     if block in kept:
         r.index = kept.index(block)
         program.sizes[r.index] = block.high - block.low
@@ -434,6 +469,41 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
     is_whole = cnp.PyArray_NBYTES(array) == block.high - block.low == high - low and (
         low == <uintptr_t>cnp.PyArray_BYTES(array))
     program.sizes.append(0 if is_whole else block.high - block.low)
+    return 0
+
+
+cdef bint can_be_made_again(Tensor view) noexcept:
+    """Whether what a view lies in can be made for it alone: nothing is known of it but its memory."""
+    cdef Tensor base = view.view.base
+    return (type(base) is Tensor and not base.flags & REQUIRES_GRAD and base.grad_fn_ is None and base.grad_ is None
+            and view.grad_fn_ is None and base.tangents is None and not base.attributes)
+
+
+cdef bint is_viewed(Program program, Py_ssize_t index) except -1:
+    """Whether results are views of a tensor on this memory."""
+    cdef Result base
+    for base in program.bases.values():
+        if base.index == index:
+            return True
+    return False
+
+
+cdef int enter_base(Program program, Tape tape, Result r, Tensor t, Block block, list kept) except -1:
+    """Enter a view that may not be changed in place as others may, and what it lies in."""
+    cdef Tensor of = t.view.base
+    cdef Result base = program.bases.get(id(of))
+    low, high = span_of(of.array)
+    if tape.block_at(low, high) is not block or not tape.is_written(block, low - block.low, high - block.low):
+        raise Unfit("a view of a tensor that no noted loop has computed is returned")
+    if base is None:
+        base = program.bases[id(of)] = Result(MADE, len(kept))
+        base.describe(of)
+        base.offset = cnp.PyArray_BYTES(<cnp.ndarray>of.array) - <char*>block.low
+        base.number = len(program.bases) - 1
+        kept.append(block)
+        program.sizes.append(block.high - block.low)
+    r.index, r.base = base.index, base
+    r.made = t.view.creation_meta, t.view.code, t.view.lasti
     return 0
 
 
@@ -531,16 +601,16 @@ cdef bint holds_values(object value) except -1:
     return True
 
 
-cdef int check_leftovers(Program program, list leaves, dict before, list more) except -1:
+cdef int check_leftovers(Program program, list leaves, Situation now, list more) except -1:
     """Raise if a new tensor lives on that is neither a result nor a gradient, nor one of `more`."""
     known = {id(t) for t in (*leaves, *more)}
     known.update([id((<Tensor>t).view.base) for t in (*leaves, *more) if (<Tensor>t).view is not None])
     for t in leaves:
         add_arguments((<Tensor>t).grad_fn_, known)
     known.update([id((<External>e).tensor.grad_) for e, _ in program.grads])
-    if has_others(known, before):
+    if has_others(known, now):
         gc.collect()
-        if has_others(known, before):
+        if has_others(known, now):
             raise Unfit("a new tensor outlives the step")
     return 0
 
@@ -565,8 +635,8 @@ cdef int add_arguments(Node root, set known) except -1:
     return 0
 
 
-cdef bint has_others(set known, dict before) except -1:
-    for t in living_tensors():
-        if id(t) not in before and id(t) not in known:
+cdef bint has_others(set known, Situation now) except -1:
+    for t in now.census.again():
+        if id(t) not in now.before and id(t) not in known:
             return True
     return False

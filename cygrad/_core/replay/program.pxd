@@ -63,10 +63,14 @@ cdef class Result:              # a tensor that the step returns, or a new gradi
     cdef unsigned int flags
     cdef long long version
     cdef tuple origin
+    cdef Result base            # of a view that may not be changed in place as others may: what it lies in, or None
+    cdef tuple made             # of such a view: creation_meta, code, instruction offset
+    cdef Py_ssize_t number      # of what views lie in: its place after the memory in `shared` of `Program.made_tensor`
     cdef int describe(self, Tensor t) except -1
     cdef Tensor tensor(self, cnp.ndarray memory)
     cdef Tensor around(self, object array)
     cdef cnp.ndarray array(self, cnp.ndarray memory, Py_ssize_t offset)
+    cdef int become_view(self, Tensor t, Tensor base) except -1
     cdef bint fits(self, Tensor t) except -1
 
 cdef class History:             # of results whose backward pass comes later; its methods are in histories.pyx
@@ -88,6 +92,7 @@ cdef class Program:
     cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold the memory of the external slots
     cdef list sizes             # of each slot of fresh memory, in bytes; 0: of one tensor, which has it all
+    cdef dict bases             # {address of a tensor that results are views of, in the captured call: its Result}
     cdef list handed            # of each such slot: whether a call's array becomes that tensor's
     cdef list changes           # of each external slot: whether the step writes to it
     cdef uintptr_t* lows        # of each external slot
@@ -104,6 +109,8 @@ cdef class Program:
     cdef bint is_plain(self) noexcept
     cdef Tensor part_of(self, Result r, Tensor argument)
     cdef Tensor made_tensor(self, Result r, list shared)
+    cdef Tensor base_of(self, Result r, list shared)
+    cdef list room_for_memory(self)
     cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)

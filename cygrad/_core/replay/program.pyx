@@ -8,7 +8,7 @@ The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds wh
     externals   tensors that existed before: parameters, buffers, states of optimizers. Each must still have the same array,
                 flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add
                 to it), or any (the step replaces it without reading it)
-    results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
+    results     fresh tensors on fresh memory each time, views of such ones, or an argument or external itself. A result whose graph has been
                 used up by the step's own backward pass gets that graph's node, as its eager twin has one; results whose
                 backward pass comes later get one new node together (histories.pyx)
     lives       numbers that optimizers keep in dictionaries are read again before each run, random numbers are drawn from
@@ -37,7 +37,8 @@ import numpy as np
 from cygrad._core.engine.run cimport is_looking_for_anomalies
 from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.opdef cimport asks_nobody
-from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
+from cygrad._core.graph.tensor cimport (
+    REQUIRES_GRAD, Tensor, VersionCounter, ViewMeta, counter_of, version_of, wrap)
 from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, thread_state
 from cygrad._core.types.dtypes cimport default_dtype
@@ -265,6 +266,15 @@ cdef class Result:
             t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti = self.origin
         return t
 
+    cdef int become_view(self, Tensor t, Tensor base) except -1:
+        """Let a tensor be a view, as the captured one is."""
+        cdef ViewMeta view = ViewMeta.__new__(ViewMeta)
+        t.counter = counter_of(base)
+        view.base, view.attr_version = base, t.counter.version
+        view.creation_meta, view.code, view.lasti = self.made
+        t.view = view
+        return 0
+
     cdef cnp.ndarray array(self, cnp.ndarray memory, Py_ssize_t offset):
         """An array on a part of `memory`."""
         cdef object dtype = cnp.PyArray_DescrFromType(self.typenum)
@@ -433,7 +443,7 @@ cdef class Program:
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
         cdef Result r
         cdef External e
-        cdef list found = [], shared = [None] * len(self.sizes), grads = [], states = None, former = None
+        cdef list found = [], shared = self.room_for_memory(), grads = [], states = None, former = None
         cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
@@ -497,14 +507,18 @@ cdef class Program:
     cdef int fill_handed(self, list shared) except -1:
         """Give such tensors their arrays."""
         cdef Py_ssize_t i
-        for i in range(len(shared)):
+        for i in range(len(self.sizes)):
             if type(shared[i]) is Tensor:
                 (<Tensor>shared[i]).array = self.launches.taken(self.first_made + <int>i)
         return 0
 
+    cdef list room_for_memory(self):
+        """`shared` of `made_tensor`, for a new run."""
+        return [None] * (len(self.sizes) + len(self.bases))
+
     cdef Tensor made_tensor(self, Result r, list shared):
-        """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors, and
-        the tensors that get a call's array when it has run."""
+        """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors,
+        the tensors that get a call's array when it has run, and after these the tensors that others are views of."""
         cdef Tensor t
         cdef cnp.ndarray memory
         cdef cnp.npy_intp size = 0
@@ -522,7 +536,17 @@ cdef class Program:
         if memory is None:
             memory = shared[r.index] = empty_strided(1, &size, NULL, cnp.NPY_UINT8)
             self.launches.set_base(self.first_made + <int>r.index, cnp.PyArray_BYTES(memory))
-        return r.tensor(memory)
+        t = r.tensor(memory)
+        if r.base is not None:
+            r.become_view(t, self.base_of(r, shared))
+        return t
+
+    cdef Tensor base_of(self, Result r, list shared):
+        """The tensor that a view lies in."""
+        cdef Py_ssize_t i = len(self.sizes) + r.base.number
+        if shared[i] is None:
+            shared[i] = r.base.tensor(shared[r.index])
+        return shared[i]
 
     cdef Tensor gradient(self, Tensor owner, Result r, list shared):
         """The new `grad` of a tensor: on the memory of the former one if nothing else refers to that, else a fresh one."""
@@ -539,7 +563,7 @@ cdef class Program:
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"
-        cdef list shadows = [], shared = [None] * len(self.sizes), twins, grads, leaves
+        cdef list shadows = [], shared = self.room_for_memory(), twins, grads, leaves
         cdef Py_ssize_t i
         cdef Result r
         twins = [self.made_tensor(r, shared) if r.kind == MADE else None for r in self.results]
@@ -621,6 +645,8 @@ cdef class Program:
                 twin = twins[i]
                 if t.flags != twin.flags or type(t) is not Tensor or not are_equal(t.array, twin.array):
                     return f"result {i} differs"
+                if r.base is not None and (t.view is None or t.view.creation_meta != twin.view.creation_meta):
+                    return f"result {i} is another kind of view"
             elif r.kind == A_PART:
                 twin = self.part_of(r, arguments[r.index])
                 if data_of(t) != data_of(twin) or not are_equal(t.array, twin.array):

@@ -26,9 +26,10 @@ import types
 
 cimport cython
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -42,6 +43,34 @@ from cygrad._kernels.tape.tape cimport (
 from cygrad._kernels.tape import vetted
 
 cnp.import_array()
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    /* Four numbers that tell whether bytes have changed. A change within one word always changes them, any other one all but
+       certainly. Copies of the bytes would take several times as long, most of it for fresh memory. */
+    static void digest_bytes(const char *bytes, Py_ssize_t n, uint64_t *lanes)
+    {
+        const uint64_t odd = 0x9E3779B97F4A7C15u;
+        uint64_t words[4] = {0, 0, 0, 0};
+        Py_ssize_t at = 0;
+        int k;
+        for (k = 0; k < 4; k++) lanes[k] = (uint64_t)k + 1;
+        for (; at + 32 <= n; at += 32) {
+            memcpy(words, bytes + at, 32);
+            for (k = 0; k < 4; k++) {
+                lanes[k] = (lanes[k] ^ words[k]) * odd;
+                lanes[k] ^= lanes[k] >> 32;
+            }
+        }
+        memset(words, 0, 32);
+        memcpy(words, bytes + at, (size_t)(n - at));
+        for (k = 0; k < 4; k++) lanes[k] = (lanes[k] ^ words[k]) * odd;
+    }
+    """
+    void digest_bytes(const char*, Py_ssize_t, uint64_t*) noexcept nogil
 
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyArrayObject_fields:
@@ -285,7 +314,7 @@ cdef object run_on_tape(object kernel, object function, tuple args, dict kwargs)
     try:
         given = Arguments()
         call = given.double(functools.partial(function, **kwargs) if kwargs else function), given.double(args)
-        bytes_before = [np.array(a) for a in given.arrays]
+        bytes_before = [digest_of(a) for a in given.arrays]
     except Hidden as hidden:
         if not is_vetted:
             tape.refuse(f"runs a kernel that is given {hidden}", name)
@@ -344,7 +373,7 @@ cdef str name_of(object kernel):
 
 
 cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before, object found, Py_ssize_t serial) except -1:
-    """Note a call that has been done. `before` are the inputs as they were, `serial` counts the blocks that existed."""
+    """Note a call that has been done. `before` are digests of the inputs as they were, `serial` counts the blocks that existed."""
     cdef Call entry = Call.__new__(Call)
     cdef Py_ssize_t i, n = len(given.arrays)
     cdef list leaves = [], fresh = []
@@ -424,11 +453,19 @@ cdef bint is_foreign(Tape tape, char* address, Py_ssize_t low, Py_ssize_t high) 
     return low < high and tape.block_at(at + low, at + low + 1) is None and tape.block_at(at + high - 1, at + high) is None
 
 
+cdef bytes digest_of(cnp.ndarray array):
+    """What changes if a byte of an array does."""
+    cdef uint64_t lanes[4]
+    cdef cnp.ndarray dense = array if cnp.PyArray_IS_C_CONTIGUOUS(array) else np.array(array, order="C")
+    digest_bytes(cnp.PyArray_BYTES(dense), cnp.PyArray_NBYTES(dense), lanes)
+    return PyBytes_FromStringAndSize(<const char*>lanes, sizeof(lanes))
+
+
 cdef int mode_of(Tape tape, cnp.ndarray array, object before, Py_ssize_t low, Py_ssize_t high) except -1:
     """What a call does with an argument: it reads it, and may change it, or writes it for the first time."""
     cdef uintptr_t at = <uintptr_t>cnp.PyArray_BYTES(array)
     cdef Block block = tape.block_of(array)
-    cdef bint is_changed = at in tape.changing or np.array(array).tobytes() != before.tobytes()
+    cdef bint is_changed = at in tape.changing or digest_of(array) != before
     if is_changed and block is not None and not block.covers(at + low - block.low, at + high - block.low):
         return WRITES
     return READS | SCATTERS if is_changed else READS

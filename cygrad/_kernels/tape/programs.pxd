@@ -2,24 +2,8 @@
 
 cimport numpy as cnp
 
+from cygrad._kernels.tape.groups cimport Group
 from cygrad._kernels.tape.tape cimport Entry
-
-cdef class Group:                   # elementwise loops over as many items that follow each other, and sums of their results
-    cdef readonly list entries
-    cdef readonly list later        # small entries that came in between, and run after them
-    cdef readonly Py_ssize_t items
-    cdef dict touched               # {block: (offset, bytes per item, or 0 if all items see all of it)}
-    cdef set written                # blocks
-    cdef set sums                   # blocks that hold sums, which are there when all items are done
-    cdef Py_ssize_t unit            # items that a block has a multiple of
-    cdef Py_ssize_t piece           # items that one thread does in their order
-    cdef int rooms                  # registers
-    cdef Py_ssize_t width           # bytes of an item of the widest register
-    cdef bint takes(self, Entry entry) except -1
-    cdef bint takes_sums(self, Entry entry) except -1
-    cdef bint goes_before(self, Entry entry) except -1
-    cdef bint comes_later(self, Entry entry) except -1
-    cdef int choose_registers(self, dict elsewhere) except -1
 
 cdef class Launches:
     cdef char* contexts
@@ -37,6 +21,7 @@ cdef class Launches:
     cdef list held                      # what keeps such memory alive, by slot
     cdef dict handed                    # {slot of memory that outlives a run: the Made that a call returns there}
     cdef list own                       # (the unit that uses it first, slot, bytes) of blocks with memory of their own
+    cdef list lent                      # (slot, bytes) of memory that outlives a run, but is used by others before
     cdef list events                    # (unit, its call or None, what is taken before it, slots that are given back)
     cdef bint poisons                   # whether the next run fills that with NaN
     cdef list restored                  # slots that a run changes before its last call, which may fail
@@ -58,4 +43,4 @@ cdef class Launches:
     cdef int give_own_memory(self) except -1
     cdef int take(self, int slot, cnp.npy_intp size) except -1
     cdef int plan_calls(self) except -1
-    cdef void poison(self) noexcept
+    cdef int poison(self) except -1

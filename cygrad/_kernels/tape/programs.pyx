@@ -6,8 +6,8 @@ Note [Programs]
 
     slots       Memory that may lie elsewhere in the next run: arguments, external arrays, results. `set_base` changes the
                 addresses in the contexts that point there.
-    arena       Other blocks get places in one arena, by when they are first and last touched. With CYGRAD_TAPE_POISON=1 in
-                the environment it is filled with NaN before each run.
+    arena       Other blocks get places in one arena, or in the memory of results before that is used (Note [Places] in
+                arena.pyx). With CYGRAD_TAPE_POISON=1 in the environment both are filled with NaN before each run.
     own memory  If there are calls, which give memory in each run, large blocks get theirs in each run, too, and only for as
                 long as they are used: an arena for the whole run would lie beside what calls give later.
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
@@ -33,15 +33,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.memory_pool cimport empty_pooled
 from cygrad._kernels.platform.thread_pool cimport share
+from cygrad._kernels.tape.arena cimport entries_of, lend, place
 from cygrad._kernels.tape.calls cimport Call, Made
+from cygrad._kernels.tape.groups cimport Group, aligned, grouped
 from cygrad._kernels.tape.tape cimport (
     EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
 
 from cygrad._kernels.tape.tape import is_one
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
-
-cdef bint GROUPS = os.environ.get("CYGRAD_TAPE_GROUPS", "1") not in ("", "0")
 
 cdef extern from "platform/fused_blocks.h":
     ctypedef struct block_register:
@@ -74,8 +74,6 @@ cdef extern from "platform/fused_blocks.h":
     enum:
         BLOCK_ITEMS
         BLOCK_APART
-        BLOCK_CONTEXTS
-        BLOCK_ROOM
     void run_blocks_of(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil
 
 cdef extern from *:
@@ -102,14 +100,8 @@ cdef struct Patch:              # an address to change when its slot moves
 cdef enum:
     ALIGNMENT = 64
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
-    GROUPED = 1 << 12               # items; fewer stay in the cache anyway
     PIECE = 1 << 14                 # items for a thread
     OWN_MEMORY = 1 << 17            # bytes of a block that gets memory in each run
-    LATER = 32                      # small entries that a group lets wait
-
-
-cdef inline Py_ssize_t aligned(Py_ssize_t n) noexcept:
-    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
 cdef char* new_room(Py_ssize_t size) except NULL:
@@ -120,171 +112,6 @@ cdef char* new_room(Py_ssize_t size) except NULL:
         raise MemoryError
     memset(memory, 0, padded)
     return <char*>memory
-
-
-# ------------------------------------------------------------------------------------------------- groups
-
-
-@cython.final
-cdef class Group:
-
-    def __init__(self, Py_ssize_t items):
-        self.items, self.unit = items, 1
-        self.entries, self.later, self.touched, self.written, self.sums = [], [], {}, set(), set()
-
-    cdef bint takes(self, Entry entry) except -1:
-        """Add an entry if it may run block by block together with the others; return whether it may."""
-        cdef Touch touch
-        cdef dict touched
-        cdef set written, sums
-        cdef Py_ssize_t size = len(entry.context)
-        if entry.items != self.items or self.size() + aligned(size) > BLOCK_CONTEXTS or depends_on_any(entry, self.later):
-            return False
-        touched, written, sums = dict(self.touched), set(self.written), set(self.sums)
-        for touch in entry.touches:
-            if touch.block is None:
-                continue
-            how = touch.offset, (touch.high - touch.low) // self.items if touch.mode & ITEMWISE else 0
-            if touch.low != touch.offset or touch.block in self.sums:
-                return False
-            if touch.mode & (WRITES | SCATTERS) and entry.piece:
-                if touch.block in self.touched or touch.mode & ITEMWISE:
-                    return False
-                sums.add(touch.block)
-            elif touch.mode & (WRITES | SCATTERS):
-                written.add(touch.block)
-            if touched.setdefault(touch.block, how) != how:
-                touched[touch.block] = None             # in two ways
-        for block in written:
-            if touched[block] is None or touched[block][1] == 0:
-                return False
-        if entry.piece and not self.takes_sums(entry):
-            return False
-        self.touched, self.written, self.sums = touched, written, sums
-        self.entries.append(entry)
-        return True
-
-    cdef bint takes_sums(self, Entry entry) except -1:
-        """Choose pieces and blocks that suit the sums of an entry, too; return whether there are such ones."""
-        cdef Py_ssize_t unit = least_multiple(self.unit, entry.unit), piece = max(self.piece, entry.piece)
-        if unit > BLOCK_ITEMS or piece % entry.piece or self.piece and piece % self.piece or (
-                piece % unit and piece < self.items):
-            return False
-        self.unit, self.piece = unit, piece
-        return True
-
-    cdef bint goes_before(self, Entry entry) except -1:
-        """Whether an entry that came after this group's may run before them."""
-        cdef Touch touch
-        if entry.part != NULL and entry.items >= GROUPED:
-            return False
-        for touch in entry.touches:
-            if touch.block in self.touched and (
-                    touch.mode & (WRITES | SCATTERS) or touch.block in self.written or touch.block in self.sums):
-                return False
-        return not depends_on_any(entry, self.later)
-
-    cdef bint comes_later(self, Entry entry) except -1:
-        """Whether an entry is so small that others may join the group before it."""
-        return entry.part != NULL and entry.items < GROUPED and entry.call is None and len(self.later) < LATER
-
-    def size(self):
-        """Bytes of all contexts."""
-        return sum([aligned(len((<Entry>entry).context)) for entry in self.entries])
-
-    cdef int choose_registers(self, dict elsewhere) except -1:
-        """Put blocks that only this group touches into registers. `elsewhere` counts the entries that touch each block."""
-        cdef Entry entry
-        cdef Touch touch
-        cdef Block block
-        cdef Py_ssize_t i, most
-        cdef dict last = {}, counts = {}
-        cdef list free_rooms = [], ending
-        for i, entry in enumerate(self.entries):
-            for block in {touch.block for touch in entry.touches if touch.block is not None}:
-                last[block] = i
-                counts[block] = counts.get(block, 0) + 1
-        suited = {block for block in counts
-                  if (<Block>block).kind == INNER_BLOCK and (<Block>block).slot < 0 and block in self.written
-                  and counts[block] == elsewhere[block] and self.touched[block][0] == 0}
-        if not suited:
-            return 0
-        self.width = max([self.touched[block][1] for block in suited])
-        most = BLOCK_ROOM // (BLOCK_ITEMS * self.width + BLOCK_APART)
-        for i, entry in enumerate(self.entries):
-            ending = []
-            for block in {touch.block for touch in entry.touches if touch.block in suited}:
-                if block.register < 0:
-                    if not free_rooms and self.rooms == most:
-                        suited.discard(block)           # stays in the arena
-                        continue
-                    if not free_rooms:
-                        free_rooms.append(self.rooms)
-                        self.rooms += 1
-                    block.register = free_rooms.pop()
-                if last[block] == i:
-                    ending.append(block.register)
-            free_rooms.extend(ending)
-        return 0
-
-
-cdef bint depends_on_any(Entry entry, list others) except -1:
-    """Whether an entry must keep its order with one of the others: they touch a block that one of them changes."""
-    cdef Entry other
-    cdef Touch touch, its
-    for other in others:
-        for touch in entry.touches:
-            for its in other.touches:
-                if touch.block is its.block and touch.block is not None and (
-                        (touch.mode | its.mode) & (WRITES | SCATTERS)):
-                    return True
-    return False
-
-
-cdef Py_ssize_t least_multiple(Py_ssize_t a, Py_ssize_t b) noexcept:
-    """The least common multiple."""
-    cdef Py_ssize_t found = max(a, b)
-    while found % a or found % b:
-        found += max(a, b)
-    return found
-
-
-cdef list grouped(list entries):
-    """The entries, with groups in the place of elementwise entries that may run together."""
-    cdef Entry entry
-    cdef Group group = None
-    cdef list units = []
-    cdef dict counts = {}
-    for entry in entries:
-        for block in {(<Touch>each).block for each in entry.touches}:
-            counts[block] = counts.get(block, 0) + 1
-        if group is not None:
-            if group.takes(entry):
-                continue
-            if group.goes_before(entry):
-                units.insert(len(units) - 1, entry)
-                continue
-            if group.comes_later(entry):
-                group.later.append(entry)
-                continue
-            units.extend(group.later)
-            group = None
-        if GROUPS and entry.part != NULL and entry.items >= GROUPED:
-            group = Group(entry.items)
-            if group.takes(entry):
-                units.append(group)
-                continue
-            group = None
-        units.append(entry)
-    if group is not None:
-        units.extend(group.later)
-    for i, unit in enumerate(units):
-        if isinstance(unit, Group):
-            if len((<Group>unit).entries) == 1:
-                units[i] = (<Group>unit).entries[0]
-            else:
-                (<Group>unit).choose_registers(counts)
-    return units
 
 
 # ----------------------------------------------------------------------------------------------- launches
@@ -335,6 +162,7 @@ cdef class Launches:
         self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
         self.units = grouped(self.entries)
         self.count = len(self.units)
+        self.lent = lend(self.units, kept)
         self.give_own_memory()
         self.memory = place(self.units)
         self.work = sum([each.bytes_read + each.bytes_written for each in self.entries])
@@ -385,7 +213,7 @@ cdef class Launches:
         if not any([(<Entry>each).call is not None for each in self.entries]):
             return 0
         for i, unit in enumerate(self.units):
-            for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
+            for entry in entries_of(unit):
                 for touch in (<Entry>entry).touches:
                     block = touch.block
                     if (block is not None and block.slot < 0 and block.register < 0 and block.kind == INNER_BLOCK
@@ -419,7 +247,7 @@ cdef class Launches:
             return 0
         n = self.calls[len(self.calls) - 1][0]
         for i, unit in enumerate(self.units):
-            for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
+            for entry in entries_of(unit):
                 for touch in (<Entry>entry).touches:
                     block = touch.block
                     if block is not None and block.slot >= self.first_given:
@@ -451,7 +279,7 @@ cdef class Launches:
                 where[0] = self.arena + touch.block.place + touch.offset
             else:
                 where[0] = NULL
-                (<list>patches[touch.block.slot]).append((<uintptr_t>where, touch.offset))
+                (<list>patches[touch.block.slot]).append((<uintptr_t>where, touch.block.place + touch.offset))
         return context + aligned(len(entry.context))
 
     cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1:
@@ -595,10 +423,13 @@ cdef class Launches:
             run_steps(step, end - first)
         return 0
 
-    cdef void poison(self) noexcept:
-        """Fill the arena with NaN, and what the next run gets besides."""
+    cdef int poison(self) except -1:
+        """Fill the arena with NaN, and what the next run gets besides. Every slot must have a base."""
         self.poisons = True
         memset(self.arena, 0xFF, self.memory)
+        for slot, size in self.lent:
+            memset(self.bases[<int>slot], 0xFF, size)
+        return 0
 
 
 cdef void run_steps(Step* step, Py_ssize_t count) noexcept nogil:
@@ -694,38 +525,3 @@ cdef list without_products_with_one(list entries):
         entry.is_live = False
     return [each for each in entries if (<Entry>each).is_live]
 
-
-cdef Py_ssize_t place(list units) except -1:
-    """Give each inner block without a register a place in the arena, whose size is returned. Blocks that are in use at the
-    same time lie apart."""
-    cdef Touch touch
-    cdef Block block
-    cdef Py_ssize_t i, at, size, total = 0
-    cdef list blocks = [], taken = []       # taken: (place, end, block), by place
-    for i, unit in enumerate(units):
-        for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
-            for touch in (<Entry>entry).touches:
-                block = touch.block
-                if block is not None and block.slot < 0 and block.register < 0:
-                    if block.first < 0:
-                        block.first = i
-                        blocks.append(block)
-                    block.last = i
-    for block in blocks:                    # in the order of their first use
-        taken = [each for each in taken if (<Block>each[2]).last >= block.first]
-        size = aligned(block.high - block.low)
-        at = 0
-        for begin, end, _ in taken:
-            if begin - at >= size:
-                break
-            at = max(at, <Py_ssize_t>end)
-        block.place = at
-        taken.append((at, at + size, block))
-        taken.sort(key=by_place)
-        total = max(total, at + size)
-    return total
-
-
-def by_place(taken):
-    """The sort key of places in use."""
-    return taken[0]

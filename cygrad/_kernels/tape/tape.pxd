@@ -86,7 +86,7 @@ cdef class Block:           # a piece of memory
     cdef Py_ssize_t last
     cdef Py_ssize_t place               # in the arena
     cdef int slot                       # or the slot; -1: in the arena
-    cdef int register                   # or the register of its group (programs.pyx); -1: it has none
+    cdef int register                   # or the register of its group (groups.pyx); -1: it has none
     cdef bint covers(self, Py_ssize_t low, Py_ssize_t high) except -1
     cdef int write(self, Py_ssize_t low, Py_ssize_t high) except -1
 

@@ -10,6 +10,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import convertible, is_float8, sile
 from cygrad._kernels.cpu.base.numpy_fallback import number as number_of_type
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import is_open
 from cygrad._library import later
 
 basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
@@ -64,7 +65,7 @@ def contiguous(array):
     if array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
     out = new_array(array.shape, array.dtype.num)
-    if array.strides[-1:] == (0,) and array.shape[-1] <= _FEW_TIMES:
+    if array.strides[-1:] == (0,) and array.shape[-1] <= _FEW_TIMES and not is_open():  # the tape wants one loop
         for i in range(array.shape[-1]):
             copy_array(out[..., i], array[..., i])
     else:

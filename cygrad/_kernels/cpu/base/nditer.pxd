@@ -48,3 +48,18 @@ cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil
 
 # For the tape: the bytes that operand k reaches, relative to its address.
 cdef void extent_of_walk(const Walk* walk, int k, Py_ssize_t itemsize, Py_ssize_t* low, Py_ssize_t* high) noexcept
+
+cdef extern from "platform/sanitized.h" nogil:     # a no-op except in sanitized builds
+    void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
+                    bint is_product) noexcept
+
+cdef inline void run_row(Loop* loop, int count, char** start, cnp.npy_intp* steps, Py_ssize_t first,
+                         Py_ssize_t n) noexcept nogil:
+    """Run a loop over some elements of a row."""
+    cdef char* data[3]
+    cdef cnp.npy_intp length = n
+    cdef int k
+    for k in range(count):
+        data[k] = start[k] + first * steps[k]
+    touch_ends(data, &length, steps, count, False)
+    loop.function(data, &length, steps, loop.data)

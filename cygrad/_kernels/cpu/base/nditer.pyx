@@ -10,10 +10,6 @@ from cygrad._kernels.platform.thread_pool cimport share
 
 cnp.import_array()
 
-cdef extern from "platform/sanitized.h" nogil:     # no-ops except in sanitized builds
-    void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
-                    bint is_product) noexcept
-
 cdef enum:
     SHORT = 16                  # shorter innermost dimensions are worth swapping for a longer one
     WIDE = 2048                 # innermost dimensions from this length on are worth splitting among threads

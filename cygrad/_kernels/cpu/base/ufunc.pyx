@@ -27,23 +27,20 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_Occurred
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedLongLong
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from cygrad._kernels.cpu.base.arrays cimport (
     MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast, cast_t, copy_in_numpy, empty,
     empty_strided, extents_meet, half_cast, is_plain, likely, operand, same_shape)
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
-    Loop, Walk, coalesce, extent_of_walk, join, lengthen_innermost, memory_order, run, run_shared)
+    Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_row, run_shared, touch_ends)
+from cygrad._kernels.cpu.base.noted_loops cimport Number, note_flat, note_walk
 from cygrad._kernels.tape.calls cimport run_on_tape
-from cygrad._kernels.tape.tape cimport ITEMWISE, READS, SCATTERS, WRITES, Word, note, note_loop, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport refuse, tape_open
 from cygrad._kernels.cpu.base import numpy_fallback
 
 cnp.import_array()
-
-cdef extern from "platform/sanitized.h" nogil:     # no-ops except in sanitized builds
-    void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
-                    bint is_product) noexcept
 
 cdef extern from "base/integer_division.h":
     bint replace_division(const char* name, bint is_wide, loop_t* loop, void** settings) noexcept
@@ -64,15 +61,6 @@ cdef extern from "base/ufuncs.h":
     void replace_logical(const char* name, bint is_double, loop_t differ, void* differ_settings, loop_t* loop,
                          void** settings) noexcept
 
-cdef union Number:              # storage for one value of any built-in type, suitably aligned
-    unsigned char boolean
-    int int_
-    long long longlong
-    unsigned long long ulonglong
-    float float_
-    double double_
-    long double[2] longest
-
 # ---------------------------------------------------------------------------------------- one call
 
 
@@ -89,7 +77,7 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
     data[nin] = cnp.PyArray_BYTES(out)
     steps[nin] = cnp.PyArray_ITEMSIZE(out)
     if tape_open:
-        _note_flat(loop, nin, n, data, steps)
+        note_flat(loop, _kind_of(loop), nin, n, data, steps, _number)
     if n > RELEASE_ABOVE:
         with nogil:
             flat.loop = loop
@@ -112,74 +100,10 @@ cdef struct Flat:               # contiguous operands
 
 cdef void _run_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Flat* f = <Flat*>context
-    cdef char* data[3]
-    cdef cnp.npy_intp count = n
-    cdef int k
-    for k in range(f.count):
-        data[k] = f.data[k] + first * f.steps[k]
-    touch_ends(data, &count, f.steps, f.count, False)
-    f.loop.function(data, &count, f.steps, f.loop.data)
-
-
-# -- for the tape (Note [The tape] in tape.pyx)
-
-cdef struct FlatCall:           # a call of `_run_flat`
-    Loop loop
-    int count
-    cnp.npy_intp n
-    char* data[3]
-    cnp.npy_intp[3] steps
-    Number number               # an operand that is a Python number
-
-
-cdef void _replay_flat(void* context) noexcept nogil:
-    cdef FlatCall* call = <FlatCall*>context
-    if call.n > RELEASE_ABOVE:
-        share(_replay_part, call, call.n, call.loop.piece)
-    else:
-        _replay_part(call, 0, call.n)
-
-
-cdef void _replay_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    cdef FlatCall* call = <FlatCall*>context
-    cdef Flat flat
-    flat.loop = &call.loop
-    flat.count = call.count
-    flat.data = &call.data[0]
-    flat.steps = &call.steps[0]
-    _run_part(&flat, first, n)
-
-
-cdef bint _can_note(Loop* loop) noexcept:
-    """Whether a loop can run again without Python, from a copy of `loop`."""
-    if loop.piece == 0:
-        refuse("a loop may raise an error")
-        return False
-    return True
+    run_row(f.loop, f.count, f.data, f.steps, first, n)
 
 
 cdef char* _number = NULL       # where the Python number of the running call stands
-
-
-cdef void _note_flat(Loop* loop, int nin, cnp.npy_intp n, char** data, cnp.npy_intp* steps) noexcept:
-    cdef FlatCall call
-    cdef Word[3] words
-    cdef cnp.npy_intp itemsize = max(steps[0], steps[nin - 1])
-    cdef int k
-    if n == 0 or not _can_note(loop):
-        return
-    memset(&call, 0, sizeof(call))
-    call.loop = loop[0]
-    call.count = nin + 1
-    call.n = n
-    for k in range(nin + 1):
-        call.data[k] = data[k]
-        call.steps[k] = steps[k]
-        words[k] = word(&call, &call.data[k], (WRITES if k == nin else READS) | (ITEMWISE if steps[k] else 0), 0,
-                        n * steps[k] if steps[k] else itemsize)
-        if k < nin and steps[k] == 0:
-            _keep_number(&call.data[k], &call.number, itemsize)
-    note_loop(_replay_flat, _replay_part, _kind_of(loop), &call, sizeof(call), words, nin + 1, n)
 
 
 cdef str _kind_of(Loop* loop):
@@ -189,84 +113,6 @@ cdef str _kind_of(Loop* loop):
         if loop.function == _product.loops[t].function and loop.data == _product.loops[t].data:
             return "multiply"
     return "loop"
-
-
-cdef inline void _keep_number(char** place, Number* kept, cnp.npy_intp itemsize) noexcept:
-    """Let an operand that is a Python number stand in the noted context itself."""
-    if place[0] == _number:
-        memcpy(kept, _number, itemsize)
-        place[0] = <char*>kept
-
-
-cdef void _note_row(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.npy_intp n) noexcept:
-    """Note a walk along one row of dense arrays and single numbers."""
-    cdef FlatCall call
-    cdef Word[3] words
-    cdef int k, last = walk.count - 1
-    cdef cnp.npy_intp step
-    memset(&call, 0, sizeof(call))
-    call.loop = loop[0]
-    call.count = walk.count
-    call.n = n
-    for k in range(walk.count):
-        step = walk.strides[k][0]
-        call.data[k] = data[k]
-        call.steps[k] = step
-        words[k] = word(&call, &call.data[k], (WRITES if k == last else READS) | (ITEMWISE if step else 0), 0,
-                        n * step if step else inputs[k].itemsize)
-        if k < last and step == 0:
-            _keep_number(&call.data[k], &call.number, inputs[k].itemsize)
-    note_loop(_replay_flat, _replay_part, _kind_of(loop), &call, sizeof(call), words, walk.count, n)
-
-
-cdef struct WalkCall:           # the end of a call of `_run_general`
-    Walk walk
-    Loop loop
-    char* data[3]
-    cnp.npy_intp size
-    Number number
-
-
-cdef void _replay_walk(void* context) noexcept nogil:
-    cdef WalkCall* call = <WalkCall*>context
-    if call.size > RELEASE_ABOVE:
-        run_shared(&call.walk, &call.loop, call.data)
-    else:
-        run(&call.walk, &call.loop, call.data)
-
-
-cdef void _note_walk(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.npy_intp size, Py_ssize_t itemsize) noexcept:
-    cdef WalkCall call
-    cdef Word[3] words
-    cdef Py_ssize_t low, high, n
-    cdef int k, d, last = walk.count - 1
-    if not _can_note(loop):
-        return
-    if walk.ndim == 1:
-        call.size = 0               # one row, perhaps of expanded numbers: elementwise
-        for k in range(walk.count):
-            n = inputs[k].itemsize if k < last else itemsize
-            call.size += walk.strides[k][0] != n and (k == last or walk.strides[k][0] != 0)
-        if call.size == 0:
-            _note_row(walk, loop, inputs, data, size)
-            return
-    memset(&call, 0, sizeof(call))
-    call.walk.count = walk.count
-    call.walk.ndim = walk.ndim
-    for d in range(walk.ndim):
-        call.walk.dims[d] = walk.dims[d]
-        for k in range(walk.count):
-            call.walk.strides[k][d] = walk.strides[k][d]
-    call.loop = loop[0]
-    call.size = size
-    for k in range(walk.count):
-        call.data[k] = data[k]
-        extent_of_walk(walk, k, inputs[k].itemsize if k < last else itemsize, &low, &high)
-        words[k] = word(&call, &call.data[k], READS if k < last else WRITES if high - low == size * itemsize else SCATTERS,
-                        low, high)
-        if k < last:
-            _keep_number(&call.data[k], &call.number, inputs[k].itemsize)
-    note(_replay_walk, "loop", &call, sizeof(call), words, walk.count)
 
 
 cdef cnp.ndarray _new_output(Walk* walk, int* order, bint reordered, int typenum):
@@ -362,7 +208,7 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
         data[i] = inputs[i].data
     data[nin] = cnp.PyArray_BYTES(out)
     if tape_open:
-        _note_walk(&walk, loop, inputs, data, size, cnp.PyArray_ITEMSIZE(out))
+        note_walk(&walk, loop, _kind_of(loop), inputs, data, size, cnp.PyArray_ITEMSIZE(out), _number)
     if size > RELEASE_ABOVE:
         with nogil:
             run_shared(&walk, loop, data)
