@@ -63,7 +63,7 @@ class Device:
 
     @property
     def mem_info(self):
-        used = sum(pool._of(self.id)["used"] + pool._of(self.id)["free"] for pool in memory.pools)
+        used = sum(pool._of(self.id)["arenas"].total for pool in memory.pools)
         return memory.TOTAL - used, memory.TOTAL
 
     @property

@@ -1,8 +1,9 @@
-"""Convolution on GPUs as matrix products over windows, by cuBLAS; see `cpu/image/convolution.py` for the three forms.
+"""Convolution on GPUs; see `cpu/image/convolution.py` for the three forms.
 
-cuDNN is preferred where it is usable (`cudnn.py`). Windows are unfolded into columns for a chunk of images at a time,
-in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over taps,
-in one kernel.
+cuDNN is preferred where it is usable (`cudnn.py`), then tensor cores (`implicit_convolution.py`). Otherwise
+convolutions are matrix products over windows, by cuBLAS. Windows are unfolded into columns for a chunk of images at a
+time, in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over
+taps, in one kernel.
 """
 
 import math
@@ -12,6 +13,7 @@ from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise
 from cygrad._kernels.cpu.image.convolution import plus as plus_any
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.base.matmul import matmul
+from cygrad._kernels.gpu.image import implicit_convolution
 from cygrad._kernels.gpu.image.folding import add_columns, columns_of
 from cygrad._kernels.gpu.image.window_geometry import TEXT, places, taps
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
@@ -151,6 +153,13 @@ def plus(out, b):
 # -- products --
 
 
+def _with_bias(function, given, w, b, where, groups):
+    """Return images or results by tensor cores, which add a bias of the same type on the way."""
+    if b is not None and b.dtype != given.dtype:
+        return plus(function(given, w, None, where, groups), b)
+    return function(given, w, b, where, groups)
+
+
 def _product(a, b):
     """Return a @ b at the precision set for convolutions."""
     return matmul(a, b, tf32=cudnn.settings["allow_tf32"])
@@ -198,6 +207,8 @@ def correlate(x, w, b, where, groups):
         return plus(cupy().zeros((n, filters, *where.size), x.dtype), b)
     if (found := cudnn.computed("conv_fprop", (x, w), (n, filters, *where.size), where)) is not None:
         return plus(found, b)
+    if implicit_convolution.takes(x, w, where, groups):
+        return _with_bias(implicit_convolution.correlate, x, w, b, where, groups)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
     if where.is_plain:
@@ -228,6 +239,8 @@ def spread(g, w, b, where, groups):
         return plus(out, b)
     if (found := cudnn.computed("conv_dgrad", (g, w), out.shape, where)) is not None:
         return plus(found, b)
+    if implicit_convolution.takes(g, w, where, groups):
+        return _with_bias(implicit_convolution.spread, g, w, b, where, groups)
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
@@ -259,6 +272,8 @@ def filter_gradient(x, g, where, groups):
         return cupy().zeros(shape, x.dtype)
     if (found := cudnn.computed("conv_wgrad", (x, g), shape, where)) is not None:
         return found
+    if implicit_convolution.takes(x, g, where, groups):
+        return implicit_convolution.filter_gradient(x, g, where, groups)
     x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
     out: Any = None
     for first, last in _blocks(n, rows * groups, count, x.itemsize):
