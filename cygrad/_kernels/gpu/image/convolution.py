@@ -12,6 +12,8 @@ from typing import Any
 from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise
 from cygrad._kernels.cpu.image.convolution import plus as plus_any
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.device.gpu_forms import in_float32
+from cygrad._kernels.gpu.base.arrays import cast
 from cygrad._kernels.gpu.base.matmul import matmul
 from cygrad._kernels.gpu.image import implicit_convolution
 from cygrad._kernels.gpu.image.folding import add_columns, columns_of
@@ -116,7 +118,7 @@ def _tap_sums(x, g, where):
     count, places_of_result = taps(where), math.prod(where.size)
     out = cupy().empty((*x.shape[:2], count), wide_type(x.dtype))
     _TAP_SUMS.over_rows(x.dtype, out.size, places_of_result, (dense(x), dense(g), out, places(where)))
-    return out.sum(0).astype(x.dtype, copy=False).reshape(x.shape[1], 1, *where.kernel)
+    return cast(out.sum(0), x.dtype).reshape(x.shape[1], 1, *where.kernel)
 
 
 # -- biases --
@@ -209,6 +211,8 @@ def correlate(x, w, b, where, groups):
         return plus(found, b)
     if implicit_convolution.takes(x, w, where, groups):
         return _with_bias(implicit_convolution.correlate, x, w, b, where, groups)
+    if x.dtype.itemsize == 2 and not where.is_plain:
+        return in_float32(correlate, x, w, b, where, groups)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
     if where.is_plain:
@@ -241,6 +245,8 @@ def spread(g, w, b, where, groups):
         return plus(found, b)
     if implicit_convolution.takes(g, w, where, groups):
         return _with_bias(implicit_convolution.spread, g, w, b, where, groups)
+    if g.dtype.itemsize == 2 and not where.is_plain:
+        return in_float32(spread, g, w, b, where, groups)
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
@@ -274,9 +280,13 @@ def filter_gradient(x, g, where, groups):
         return found
     if implicit_convolution.takes(x, g, where, groups):
         return implicit_convolution.filter_gradient(x, g, where, groups)
-    x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
+    rows = channels * taps(where)
+    blocks = _blocks(n, rows * groups, count, x.itemsize)
+    if x.dtype.itemsize == 2 and not (where.is_plain and len(blocks) == 1):
+        return in_float32(filter_gradient, x, g, where, groups)
+    x, g = dense(x), dense(g).reshape(n, filters, count)
     out: Any = None
-    for first, last in _blocks(n, rows * groups, count, x.itemsize):
+    for first, last in blocks:
         if where.is_plain:
             columns = _turned(x[first:last].reshape(last - first, rows * groups, count))
         else:
