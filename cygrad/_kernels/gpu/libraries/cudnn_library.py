@@ -109,6 +109,7 @@ class Descriptor:
     def __init__(self, kind, *attributes):
         """Make it and set (attribute, type, values) for each of `attributes`; finalize it unless there are none."""
         self.pointer, self._kept = _POINTER(), []
+        self._destroy = library().cudnnBackendDestroyDescriptor
         _check(library().cudnnBackendCreateDescriptor(kind, ctypes.byref(self.pointer)))
         for attribute, (number, element), values in attributes:
             self._kept += [value for value in values if isinstance(value, Descriptor)]
@@ -137,7 +138,7 @@ class Descriptor:
 
     def __del__(self):
         if self.pointer and not sys.is_finalizing():
-            library().cudnnBackendDestroyDescriptor(self.pointer)
+            self._destroy(self.pointer)
 
 
 def _handle():
@@ -222,7 +223,7 @@ class Plan:
         """Find a plan. Raises LibraryError if there is none."""
         handle = _handle()
         made = operation(kind, shapes, char, geometry)
-        graph = Descriptor(_GRAPH, (800, _HANDLE_TYPE, [handle]), (801, _DESCRIPTOR, [made]))
+        graph = self._graph = Descriptor(_GRAPH, (800, _HANDLE_TYPE, [handle]), (801, _DESCRIPTOR, [made]))
         unwanted = {_NONDETERMINISTIC} if is_ordered else set()
         if char == "f" and not allow_tf32:
             unwanted.add(_TENSOR_CORE)
