@@ -360,6 +360,11 @@ def using_allocator(allocator=None):
         allocators.current = before
 
 
+def malloc_async(size):
+    """Memory from CUDA's asynchronous allocator, which in truth belongs to the current stream."""
+    return MemoryPointer(Memory(size), 0)
+
+
 def alloc(size):
     return get_allocator()(size)
 
