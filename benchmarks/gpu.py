@@ -130,12 +130,13 @@ def captured(make):
     return make_graph
 
 
-def transformer(autocast):
+def transformer(autocast, batch=32, length=512, heads=12):
     """Return a step of a transformer's layer, in float32 or under bfloat16 autocast."""
 
     def make(torch):
-        layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, batch_first=True).cuda()
-        x = torch.randn(32, 512, 768, device="cuda")
+        width = 64 * heads
+        layer = torch.nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, batch_first=True).cuda()
+        x = torch.randn(batch, length, width, device="cuda")
 
         def run():
             layer.zero_grad()
@@ -148,14 +149,14 @@ def transformer(autocast):
     return make
 
 
-def small_convolutions(torch):
+def small_convolutions(torch, batch=64):
     """Return a training step with SGD of a network with two convolutions."""
     nn = torch.nn
     first = nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
     second = nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
     model = nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(64 * 7 * 7, 10)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x, y = torch.randn(64, 1, 28, 28, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
+    x, y = torch.randn(batch, 1, 28, 28, device="cuda"), torch.randint(0, 10, (batch,), device="cuda")
 
     def run():
         optimizer.zero_grad()
@@ -165,10 +166,10 @@ def small_convolutions(torch):
     return run
 
 
-def recurrent(torch):
-    """Return a step of an LSTM layer over 64 steps of 64 sequences."""
+def recurrent(torch, length=64, batch=64):
+    """Return a step of an LSTM layer over sequences."""
     layer = torch.nn.LSTM(128, 256).cuda()
-    x = torch.randn(64, 64, 128, device="cuda")
+    x = torch.randn(length, batch, 128, device="cuda")
 
     def run():
         layer.zero_grad()
@@ -195,7 +196,7 @@ def attention(dtype, size, is_causal):
     return make
 
 
-def resnet(uses_cudnn, with_adam=False):
+def resnet(uses_cudnn, with_adam=False, batch=128, narrower=1):
     """Return a training step, with SGD or Adam, of a ResNet-18-shaped network on 32 x 32 images."""
 
     def make(torch):
@@ -214,17 +215,17 @@ def resnet(uses_cudnn, with_adam=False):
                 y = torch.relu(self.norms[0](self.first(x)))
                 return torch.relu(self.norms[1](self.second(y)) + self.past(x))
 
-        widths = 64, 64, 64, 128, 128, 256, 256, 512, 512
+        widths = [width // narrower for width in (64, 64, 64, 128, 128, 256, 256, 512, 512)]
         blocks = [Block(given, made) for given, made in zip(widths, widths[1:])]
-        stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
-        end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+        stem = nn.Conv2d(3, widths[0], 3, padding=1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU()
+        end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 10)
         model = nn.Sequential(*stem, *blocks, *end).cuda()
         optim = torch.optim
         if with_adam:
             optimizer = optim.Adam(model.parameters(), capturable=True)
         else:
             optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        x, y = torch.randn(128, 3, 32, 32, device="cuda"), torch.randint(0, 10, (128,), device="cuda")
+        x, y = torch.randn(batch, 3, 32, 32, device="cuda"), torch.randint(0, 10, (batch,), device="cuda")
 
         def run():
             with torch.backends.cudnn.flags(enabled=uses_cudnn or torch is not cygrad):

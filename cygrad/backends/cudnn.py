@@ -1,6 +1,8 @@
-"""Settings of cuDNN, which computes GPU convolutions if nvidia-cudnn-frontend and cuDNN are installed:
-`enabled`, `allow_tf32` (True) for float32, `deterministic`. Without it convolutions are matrix products by cuBLAS,
-to which `allow_tf32` also applies, and which are always deterministic. `benchmark` has no effect.
+"""Settings of cuDNN, which computes GPU convolutions if it is installed: `enabled`, `allow_tf32` (True) for float32,
+`deterministic`. `source()` says whether its package nvidia-cudnn-frontend is used, or the library alone.
+
+Without cuDNN, convolutions in half precision, and in float32 if `allow_tf32`, run on tensor cores by kernels of our
+own. Others are matrix products by cuBLAS. Both are always deterministic. `benchmark` has no effect.
 
 >>> import cygrad
 >>> cygrad.backends.cudnn.benchmark = True
@@ -29,6 +31,7 @@ __all__ = [
     "is_acceptable",
     "is_available",
     "set_flags",
+    "source",
     "version",
 ]
 
@@ -48,7 +51,7 @@ def is_available() -> bool:
     >>> cygrad.backends.cudnn.is_available() <= cygrad.cuda.is_available()
     True
     """
-    return _library.is_available() and _kernels.module() is not None
+    return _library.is_available() and _kernels.source() is not None
 
 
 def is_acceptable(tensor: Tensor) -> bool:
@@ -68,7 +71,17 @@ def version() -> int | None:
     >>> (cygrad.backends.cudnn.version() is None) == (not cygrad.backends.cudnn.is_available())
     True
     """
-    return _kernels.module().backend_version() if is_available() else None
+    return _kernels.version() if is_available() else None
+
+
+def source() -> str | None:
+    """Return what computes: "nvidia-cudnn-frontend", cuDNN's package; "libcudnn", the library alone; None without it.
+
+    >>> import cygrad
+    >>> (cygrad.backends.cudnn.source() is None) == (not cygrad.backends.cudnn.is_available())
+    True
+    """
+    return _kernels.source() if _library.is_available() else None
 
 
 def set_flags(

@@ -36,7 +36,7 @@ __all__ = [
 
 
 def _pool() -> Any:
-    return cupy_library.cupy().get_default_memory_pool()
+    return allocator.pool()
 
 
 def _read(device: Any) -> tuple[int, int]:

@@ -143,9 +143,9 @@ def gpu_is_full(size, device, text):
 
 
 def gpu_limit(device):
-    """Return the maximal number of bytes of CuPy's pool on a GPU; 0 if there is no limit."""
+    """Return the maximal number of bytes of the pool on a GPU; 0 if there is no limit."""
     with cupy_library.on_device(device):
-        return cupy_library.cupy().get_default_memory_pool().get_limit()
+        return allocator.pool().get_limit()
 
 
 def holders_on_gpu(device):

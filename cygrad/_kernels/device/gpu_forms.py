@@ -9,8 +9,9 @@ the kernel:
 - for `cygrad._kernels.cpu.<module>.<name>`, the function `cygrad._kernels.gpu.<module>.<name>` if it exists;
 - otherwise the kernel itself: Python code written against NumPy functions also runs on CuPy arrays, because NumPy
   dispatches to the array's own functions. If such a kernel belongs to a row, half precision is passed as float32, as
-  on the CPU. It must create new arrays with `like=`, because CuPy does not convert NumPy arrays, and must not read
-  values back, because that would wait for the GPU.
+  on the CPU, unless the kernel only calls others that have forms (`half_as_it_is`). It must create new arrays with
+  `like=`, because CuPy does not convert NumPy arrays, and must not read values back, because that would wait for the
+  GPU.
 
 CuPy is imported when the first GPU array is requested (`cupy_library.py`), never earlier.
 """
@@ -72,7 +73,7 @@ def run(kernel, arrays, args, by_element=False):
             graph_capture.keep((given, args))
         form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
         if form is kernel:
-            form = partial(_in_float32, kernel)
+            form = partial(in_float32, kernel)
         try:
             return form(*given, *args)
         except Exception as error:
@@ -130,7 +131,7 @@ def _call(kernel, device, args, kwargs, is_pure=False):
         graph_capture.keep((args, kwargs))
     form = form_of(kernel)
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
-        form = partial(_in_float32, kernel)
+        form = partial(in_float32, kernel)
     if around is not None:
         form, args, kwargs = partial(around, kernel, form), (args, kwargs), {}
     try:
@@ -230,9 +231,11 @@ def _find(kernel):
             found = None
         if found is not None:
             is_widened = getattr(found, "half_as_float32", False)
-            return partial(_in_float32, found) if is_widened else found
+            return partial(in_float32, found) if is_widened else found
     if hasattr(kernel, "loop"):
-        return loops.form(kernel, partial(_in_float32, kernel))
+        return loops.form(kernel, partial(in_float32, kernel))
+    if getattr(kernel, "half_as_it_is", False):
+        return partial(kernel)
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")
@@ -248,7 +251,13 @@ def half_as_float32(form):
     return form
 
 
-def _in_float32(form, *args, **kwargs):
+def half_as_it_is(kernel):
+    """Decorate a kernel in Python that leaves all computing to kernels with GPU forms, which take half precision."""
+    kernel.half_as_it_is = True
+    return kernel
+
+
+def in_float32(form, *args, **kwargs):
     """Call `form(*args, **kwargs)` with half-precision arrays widened to float32, and narrow the results again."""
     half, classes = None, cupy_library._classes  # `is_array` inlined
     for a in args:

@@ -19,7 +19,7 @@ import numpy as np
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.dispatch import in_memory
-from cygrad._kernels.device.gpu_forms import _in_float32, place_name
+from cygrad._kernels.device.gpu_forms import in_float32, place_name
 from cygrad._kernels.meta import ufuncs
 from cygrad._kernels.meta.array import Outline, ndarray
 from cygrad._kernels.meta.errors import NoShape, no_shape, other_device
@@ -43,13 +43,13 @@ def run(kernel, args, kwargs=None, by_element=False):
         return form(kernel, *args, **kwargs)
     function = in_memory(kernel)
     if by_element or hasattr(function, "loop"):
-        return _in_float32(partial(of_each_element, function), *args, **kwargs)
+        return in_float32(partial(of_each_element, function), *args, **kwargs)
     if isinstance(function, np.ufunc):
-        return _in_float32(function, *args, **kwargs)
+        return in_float32(function, *args, **kwargs)
     if not _is_python(function):
         return of_zeros(function, args, kwargs)
     try:
-        return _described(_in_float32(function, *args, **kwargs))
+        return _described(in_float32(function, *args, **kwargs))
     except NoShape:
         raise
     except Exception:

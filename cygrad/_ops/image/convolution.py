@@ -15,6 +15,7 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.cpu.image import convolution as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
+from cygrad._kernels.device.gpu_forms import half_as_it_is
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
 from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.pointwise import conjugate
@@ -24,7 +25,8 @@ from cygrad._ops.base.views import squeeze, unsqueeze
 # -- the two rows --
 
 
-def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
+@half_as_it_is
+def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size, *_):
     """Convolve arrays. `size` is the spatial size of the result, which determines the padding at the end."""
     if transposed:
         where = geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
@@ -33,7 +35,8 @@ def convolution_array(x, w, b, stride, padding, dilation, transposed, output_pad
     return kernels.correlate(x, w, b, where, groups)
 
 
-def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups):
+@half_as_it_is
+def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups, *_):
     where = geometry(x.shape[2:], kernel, g.shape[2:], stride, dilation, padding)
     return kernels.filter_gradient(x, g, where, groups)
 
@@ -58,7 +61,7 @@ CONVOLUTION = declare(
     convolution_rule,
     saves=(IN1, IN0, 0),
     flags=FUNCTION_ONLY | IMAGE | IMAGE_GRADIENT,
-    kernel=lambda x, w, b, *args: convolution_array(x, w, b, *args[:7]),
+    kernel=convolution_array,
     inputs="input weight bias",
     attributes="stride padding dilation transposed output_padding groups",
 )
@@ -86,7 +89,7 @@ FILTER_GRADIENT = declare(
     filter_gradient_rule,
     saves=(IN1, IN0),
     flags=PRIVATE,
-    kernel=lambda x, g, *args: filter_gradient_array(x, g, *args[:5]),
+    kernel=filter_gradient_array,
     node="ConvolutionBackwardBackward0",
     inputs="input grad_output",
 )

@@ -2,10 +2,13 @@
 
 import gc
 import pickle
+import random
 
+import cupy_standin
 import pytest
 
 import cygrad as torch
+from cygrad._kernels.gpu.runtime import allocator
 
 MIB = 1 << 20
 
@@ -159,3 +162,85 @@ def test_a_snapshot_names_the_line_of_each_block(tmp_path):
     assert all(s["total_size"] >= s["allocated_size"] == sum(b["size"] for b in s["blocks"]) for s in read["segments"])
     del kept
     assert not mine("large") and not mine("small")
+
+
+def steps_of_random_shapes(count, seed):
+    """Allocate what steps of a transformer with three layers keep and drop, for sequences of random lengths."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        batch, length = draw.randint(1, 40), draw.randint(4, 60)
+        kept = []
+        for width in (24, 72, 24, 96, 96, 24) * 3:
+            kept.append(torch.empty(batch, length, width, device="cuda"))
+            torch.empty(batch, length, width // 2, device="cuda")
+        kept.append(torch.empty(batch, 3, length, length, device="cuda"))
+        grads = []
+        while kept:
+            grads = [*grads[-2:], torch.empty_like(kept.pop())]
+        del grads
+        yield
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changing_shapes_do_not_break_memory_into_pieces(monkeypatch, seed):
+    """What the pool reserves at most is near to what is needed at most, and it asks the driver ever less often."""
+    monkeypatch.setattr(allocator, "_LITTLE", 1 << 16)
+    torch.cuda.reset_peak_memory_stats()
+    for _ in steps_of_random_shapes(60, seed):
+        pass
+    assert torch.cuda.max_memory_reserved() < 1.3 * torch.cuda.max_memory_allocated()
+
+
+def test_pieces_are_kept_while_shapes_stay_the_same(monkeypatch, gpu):
+    monkeypatch.setattr(allocator, "_LITTLE", 1 << 16)
+    released, release = [], gpu.get_default_memory_pool().free_all_blocks
+    monkeypatch.setattr(
+        type(gpu.get_default_memory_pool()), "free_all_blocks", lambda self: (released.append(1), release())
+    )
+    for round in range(4):
+        for _ in steps_of_random_shapes(3, seed=7):
+            pass
+        if round == 1:
+            released.clear()
+    assert not released
+
+
+def test_what_is_in_use_is_seldom_added_up(monkeypatch, gpu):
+    """CuPy adds up all blocks to find out."""
+    if not cupy_standin.is_installed():
+        pytest.skip("CuPy's methods cannot be replaced")
+    asked, pool = [], type(gpu.get_default_memory_pool())
+    used_bytes = pool.used_bytes
+    monkeypatch.setattr(pool, "used_bytes", lambda self: (asked.append(1), used_bytes(self))[1])
+    kept = [torch.zeros(1000, device="cuda") for _ in range(20)]
+    del kept[5:]
+    asked.clear()
+    for _ in range(300):
+        torch.zeros(1000, device="cuda")
+    assert len(asked) < 30
+
+
+@pytest.mark.parametrize("setting", ["expandable_segments:True", "backend:cudaMallocAsync", "max_split_size_mb:64", ""])
+def test_pieces_from_the_asynchronous_allocator(monkeypatch, gpu, setting):
+    if not cupy_standin.is_installed():
+        pytest.skip("the allocator of a process is chosen once")
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", f"garbage_collection_threshold:0.8,{setting}")
+    monkeypatch.setattr(allocator.connected, "pool", None)
+    before, made, malloc_async = gpu.cuda.get_allocator(), [], gpu.cuda.malloc_async
+    monkeypatch.setattr(gpu.cuda, "malloc_async", lambda size: (made.append(size), malloc_async(size))[1])
+    gpu.cuda.set_allocator(gpu.get_default_memory_pool().malloc)
+    try:
+        allocator.install(gpu)
+        x = megabytes(3)
+        is_asynchronous = "Async" in setting or "expandable" in setting
+        assert made == ([3 * MIB] if is_asynchronous else [])
+        assert torch.cuda.memory_allocated() >= 3 * MIB
+        torch.cuda.set_memory_limit(torch.cuda.memory_reserved() + MIB)
+        with pytest.raises(torch.OutOfMemoryError):
+            megabytes(8)
+        torch.cuda.set_memory_limit(None)
+        del x
+        torch.cuda.empty_cache()
+        assert not is_asynchronous or torch.cuda.memory_reserved() == 0
+    finally:
+        gpu.cuda.set_allocator(before)

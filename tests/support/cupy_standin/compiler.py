@@ -90,16 +90,29 @@ DYNAMIC = re.compile(
 )
 
 
-# The tensor core instruction as kernels write it in assembly, with its operands in arrays c, a and b.
-MMA = re.compile(
-    r'asm\s+volatile\s*\(\s*"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\."\s*(\w+)[^;]*;"\s*'
-    r':\s*("\+f"\(c\[\d\]\),?\s*){4}:\s*("r"\(a\[\d\]\),?\s*){4}("r"\(b\[\d\]\),?\s*){2}\)\s*;'
-)
+# Instructions for tensor cores, as kernels write them in assembly with these names of operands, and what runs instead.
+_ADDRESS = r'"r"\(\(unsigned\)__cvta_generic_to_shared\((?:row|to)\)\)'
+TENSOR_CORES = {
+    r'mma\.sync\.aligned\.m16n8k"\s*DEPTH\s*"\.row\.col\.f32\."\s*KIND\s*"\."\s*KIND\s*"\.f32 [^;]*;"\s*'
+    r':\s*("\+f"\(c\[\d\]\),?\s*){4}:\s*("r"\(a\[\d\]\),?\s*){4}("r"\(b\[\d\]\),?\s*){2}': (
+        "multiply_fragments(KIND, DEPTH, c, a, b)"
+    ),
+    r'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16 [^;]*;"\s*:\s*("=r"\(a\[\d\]\),?\s*){4}:\s*'
+    rf'{_ADDRESS}\s*:\s*"memory"': "load_matrices(a, row, false)",
+    r'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.shared\.b16 [^;]*;"\s*:\s*("=r"\(a\[\d\]\),?\s*){4}:\s*'
+    rf'{_ADDRESS}\s*:\s*"memory"': "load_matrices(a, row, true)",
+    rf'cp\.async\.cg\.shared\.global \[%0\], \[%1\], 16, %2;"\s*::\s*{_ADDRESS},\s*"l"\(from\),\s*'
+    r'"r"\(is_there \? 16 : 0\)\s*:\s*"memory"': "begin_copy(to, from, is_there)",
+    r'cp\.async\.commit_group;"\s*:::\s*"memory"': "end_group_of_copies()",
+    r'cp\.async\.wait_group %0;"\s*::\s*"n"\(LAST\)\s*:\s*"memory"': "wait_for_copies(LAST)",
+}
+TENSOR_CORES = {re.compile(rf'asm\s+volatile\s*\(\s*"{text}\s*\)\s*;'): call for text, call in TENSOR_CORES.items()}
 
 
 def for_the_cpu(text):
     """CUDA C++ with the constructs replaced that macros cannot translate."""
-    text = MMA.sub(r"cuda_on_cpu::multiply_fragments(\1, c, a, b);", text)
+    for statement, call in TENSOR_CORES.items():
+        text = statement.sub(f"cuda_on_cpu::{call};", text)
     text = COMPLEX.sub('#include "cuda_complex.h"', text)
     text = HARMLESS.sub("", text)
     return DYNAMIC.sub(r"\2* \3 = (\2*)cuda_on_cpu::shared_memory;", text)

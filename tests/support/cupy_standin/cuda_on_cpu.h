@@ -43,6 +43,12 @@ struct Index {
 
 enum Wait { RUNNING, AT_BARRIER, IN_WARP, DONE };
 
+struct Copy {  // of 16 bytes, or of zeros, that the thread has not waited for
+  void* to;
+  const void* from;
+  unsigned group;
+};
+
 struct Thread {
   ucontext_t context;  // entry point; later switches use longjmp, which needs no system call
   jmp_buf place;
@@ -55,6 +61,8 @@ struct Thread {
   uint64_t seen[32];    // values passed by the lanes
   unsigned present;     // lanes that passed one
   int predicate;
+  std::vector<Copy> copies;
+  unsigned groups;      // of copies that have ended
 };
 
 struct Failure {
@@ -104,6 +112,7 @@ inline void enter() {
     } catch (const Failure& f) {
       failure = f.text;
     }
+    if (failure.empty() && !current->copies.empty()) failure = "a thread ends before what it copies has arrived";
     current->wait = DONE;
     leave();
   }
@@ -167,6 +176,8 @@ inline void run_fibers(unsigned count, bool backwards) {
     threads[i] = pool[i].get();
     threads[i]->index = {i % block_dim.x, i / block_dim.x % block_dim.y, i / block_dim.x / block_dim.y};
     threads[i]->wait = RUNNING;
+    threads[i]->copies.clear();
+    threads[i]->groups = 0;
   }
   for (;;) {
     bool ran = false, alive = false, all_at_barrier = true;

@@ -1,16 +1,20 @@
-// `mma.sync.m16n8k16` as specified in the PTX manual: which matrix elements each lane of a warp holds.
+// Instructions that feed and use tensor cores, as specified in the PTX manual: `mma.sync`, `ldmatrix` and `cp.async`.
 #pragma once
 
 namespace cuda_on_cpu {
 
+// One half of a word.
 inline float sixteen(uint32_t two, int which, bool is_brain) {
   uint16_t bits = (uint16_t)(two >> 16 * which);
   return is_brain ? brain_to_float(bits) : half_to_float(bits);
 }
 
-// c (16, 8) += a (16, 16) b (16, 8). Lane l is number l % 4 of group l / 4.
-inline void multiply_fragments(const char* kind, float* c, const uint32_t* a, const uint32_t* b) {
-  const bool is_brain = !strcmp(kind, "bf16");
+// c (16, 8) += a (16, step) b (step, 8); a step is 16 elements, or 8 of TF32. Lane l is number l % 4 of group l / 4. Which
+// matrix elements each lane of a warp holds is the same for words of either kind.
+inline void multiply_fragments(const char* kind, const char* depth, float* c, const uint32_t* a, const uint32_t* b) {
+  const bool is_brain = !strcmp(kind, "bf16"), is_single = !strcmp(kind, "tf32");
+  if (strcmp(depth, is_single ? "8" : "16") || !(is_brain || is_single || !strcmp(kind, "f16")))
+    fail(std::string("there is no product of ") + kind + " with steps of " + depth);
   uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]}, all[32][6];
   for (int i = 0; i < 6; i += 2) {
     Thread& t = meet(0xFFFFFFFFu, words[i] | (uint64_t)words[i + 1] << 32);
@@ -20,12 +24,50 @@ inline void multiply_fragments(const char* kind, float* c, const uint32_t* a, co
   for (int e = 0; e < 4; e++) {
     const int row = group + e / 2 * 8, column = number * 2 + e % 2;
     float sum = c[e];
-    for (int k = 0; k < 16; k++) {
-      const int of_a = row % 8 * 4 + k % 8 / 2, of_b = column * 4 + k % 8 / 2;
-      sum += sixteen(all[of_a][row / 8 + k / 8 * 2], k % 2, is_brain) * sixteen(all[of_b][4 + k / 8], k % 2, is_brain);
+    for (int k = 0; k < 8; k++) {  // words along the inner dimension
+      const uint32_t x = all[row % 8 * 4 + k % 4][row / 8 + k / 4 * 2], y = all[column * 4 + k % 4][4 + k / 4];
+      if (is_single)  // the hardware ignores the last 13 bits
+        sum += bits_to_float(x & ~0x1FFFu) * bits_to_float(y & ~0x1FFFu);
+      else
+        for (int i = 0; i < 2; i++) sum += sixteen(x, i, is_brain) * sixteen(y, i, is_brain);
     }
     c[e] = sum;
   }
+}
+
+// `ldmatrix.x4`: lane l gives the address of row l % 8 of matrix l / 8, eight elements of 16 bits.
+inline void load_matrices(uint32_t* a, const void* row, bool is_turned) {
+  if ((uintptr_t)row % 16) fail("ldmatrix reads rows at multiples of 16 bytes");
+  Thread& t = meet(0xFFFFFFFFu, (uint64_t)(uintptr_t)row);
+  const int group = lane() / 4, number = lane() % 4;
+  for (int i = 0; i < 4; i++) {
+    uint16_t two[2];
+    for (int j = 0; j < 2; j++) {
+      const int r = is_turned ? number * 2 + j : group, column = is_turned ? group : number * 2 + j;
+      two[j] = ((const uint16_t*)(uintptr_t)t.seen[i * 8 + r])[column];
+    }
+    a[i] = two[0] | (uint32_t)two[1] << 16;
+  }
+}
+
+// `cp.async`: until its thread has waited for it, a copy has not arrived, and its place holds nan.
+inline void begin_copy(void* to, const void* from, bool is_there) {
+  if (((uintptr_t)to | (uintptr_t)from) % 16) fail("cp.async copies between multiples of 16 bytes");
+  if (!current) fail("cp.async in a kernel without a barrier: the stand-in has not made fibers");
+  memset(to, 0xFF, 16);
+  current->copies.push_back({to, is_there ? from : nullptr, current->groups});
+}
+
+inline void end_group_of_copies() { current->groups++; }
+
+inline void wait_for_copies(unsigned last) {
+  auto& copies = current->copies;
+  size_t arrived = 0;
+  for (; arrived < copies.size() && copies[arrived].group + last < current->groups; arrived++) {
+    const Copy& c = copies[arrived];
+    c.from ? memcpy(c.to, c.from, 16) : memset(c.to, 0, 16);
+  }
+  copies.erase(copies.begin(), copies.begin() + arrived);
 }
 
 }  // namespace cuda_on_cpu

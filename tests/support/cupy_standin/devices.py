@@ -63,7 +63,7 @@ class Device:
 
     @property
     def mem_info(self):
-        used = sum(pool._of(self.id)["used"] + pool._of(self.id)["free"] for pool in memory.pools)
+        used = sum(pool._of(self.id)["arenas"].total for pool in memory.pools)
         return memory.TOTAL - used, memory.TOTAL
 
     @property
@@ -394,7 +394,7 @@ def deviceCanAccessPeer(device, peer):
 
 
 def deviceGetAttribute(attribute, device):
-    return {16: 4, 36: 1_000_000, 37: 64, 75: 9, 76: 0, 97: 232448, 8: 49152}[attribute]
+    return {16: 4, 36: 1_000_000, 37: 64, 75: 9, 76: 0, 97: 232448, 8: 49152, 115: 1}[attribute]
 
 
 def streamIsCapturing(stream):

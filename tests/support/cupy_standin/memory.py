@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 
-from . import state
+from . import arenas, state
 
 ALIGNMENT = 512
 RED_ZONE = 256  # bytes before and after a block, for detecting out-of-bounds writes
@@ -70,7 +70,7 @@ class PooledMemory(Memory):
 
     _is_free = True
 
-    def __init__(self, size, pool, base=None, blocks=None):
+    def __init__(self, size, pool, chunk, base=None, blocks=None):
         if base is None:
             super().__init__(size)
         else:
@@ -84,8 +84,7 @@ class PooledMemory(Memory):
         for used in pool.read_elsewhere.pop((own, rounded(size)), ()):
             if state.capturing() is None and not state.is_after(own, used):
                 raise AssertionError(f"stream {own} gets memory anew that stream {used[0]} may still use")
-        self._state = pool._of(self.device_id)
-        self._state["used"] += rounded(size)
+        self._chunk, self._arenas = chunk, pool._of(self.device_id)["arenas"]
         self._is_free = False
 
     def __del__(self):
@@ -93,8 +92,8 @@ class PooledMemory(Memory):
             self._is_free = True
             what = {"device_id": self.device_id, "mem_size": rounded(self.size), "mem_ptr": self.ptr}
             tell("free_preprocess", **what, pmem_id=id(self))
-            self._state["used"] -= rounded(self.size)
-            self._state["free"] += rounded(self.size)
+            if self._chunk is not None:
+                self._arenas.give_back(self._chunk)
             used, pool = getattr(self, "_used", self._made), self._pool()
             if pool is not None and not state.is_after(self._owner, used):
                 pool.read_elsewhere.setdefault((self._owner, rounded(self.size)), []).append(used)
@@ -256,26 +255,35 @@ class MemoryPool:
         pools.add(self)
 
     def _of(self, device):
-        return self._states.setdefault(device, {"used": 0, "free": 0, "limit": 0, "blocks": {}})
+        return self._states.setdefault(device, {"arenas": arenas.Arenas(), "limit": 0, "blocks": {}})
 
     def malloc(self, size):
         if state.capturing() is not None and self is default_pool:
             raise AssertionError("memory that a graph is to use is taken from a pool that others use")
         now = self._of(state.current_device())
         wanted = rounded(size)
-        reused = min(wanted, now["free"])
-        capacity = now["limit"] or TOTAL
-        if now["used"] + now["free"] - reused + wanted > capacity:
-            reused, now["free"] = 0, 0  # as in CuPy, which frees its blocks and retries
-        if now["used"] + now["free"] - reused + wanted > capacity:
-            raise OutOfMemoryError(wanted, now["used"] + now["free"], now["limit"])
-        now["free"] -= reused
+        stream = getattr(state.stream(), "ptr", 0)  # chunks of streams are apart
+        chunk = self._chunk(now, wanted, stream) if wanted else None
         what = {"device_id": state.current_device(), "mem_size": wanted}
         tell("malloc_preprocess", **what, size=size)
-        blocks = now["blocks"].setdefault(getattr(state.stream(), "ptr", 0), [])  # by stream, as in CuPy
-        mem = PooledMemory(size, self, self._block(wanted, blocks), blocks)
+        blocks = now["blocks"].setdefault(stream, [])
+        mem = PooledMemory(size, self, chunk, self._block(wanted, blocks), blocks)
         tell("malloc_postprocess", **what, size=size, mem_ptr=mem.ptr, pmem_id=id(mem))
         return MemoryPointer(mem, 0)
+
+    def _chunk(self, now, wanted, stream):
+        """Return a chunk for the accounts; beyond a limit an error is raised at once, as in CuPy."""
+        held = now["arenas"]
+        found = held.take(wanted, stream)
+        if found is not None:
+            return found
+        if now["limit"] and held.total + wanted > now["limit"]:
+            raise OutOfMemoryError(wanted, held.total, now["limit"])
+        if held.total + wanted > TOTAL:
+            held.release()
+        if held.total + wanted > TOTAL:
+            raise OutOfMemoryError(wanted, held.total)
+        return held.grow(wanted, stream)
 
     def _block(self, wanted, blocks):
         """Return a block from the pool's allocator, most recently freed first; None without an allocator."""
@@ -287,7 +295,7 @@ class MemoryPool:
         return self._allocator(wanted).mem
 
     def free_all_blocks(self, stream=None):
-        self._of(state.current_device())["free"] = 0
+        self._of(state.current_device())["arenas"].release()
         self._of(state.current_device())["blocks"].clear()
 
     def free_all_free(self):
@@ -297,13 +305,13 @@ class MemoryPool:
         return int(self.free_bytes() > 0)
 
     def used_bytes(self):
-        return self._of(state.current_device())["used"]
+        return self._of(state.current_device())["arenas"].used
 
     def free_bytes(self):
-        return self._of(state.current_device())["free"]
+        return self.total_bytes() - self.used_bytes()
 
     def total_bytes(self):
-        return self.used_bytes() + self.free_bytes()
+        return self._of(state.current_device())["arenas"].total
 
     def set_limit(self, size=None, fraction=None):
         if (size is not None) and (fraction is not None):
@@ -350,6 +358,11 @@ def using_allocator(allocator=None):
         yield
     finally:
         allocators.current = before
+
+
+def malloc_async(size):
+    """Memory from CUDA's asynchronous allocator, which in truth belongs to the current stream."""
+    return MemoryPointer(Memory(size), 0)
 
 
 def alloc(size):

@@ -151,7 +151,7 @@ def made_cuda():
     contents = {name: getattr(devices, name) for name in ("Device", "Stream", "ExternalStream", "Event", "Graph")}
     contents |= {name: getattr(devices, name) for name in ("get_current_stream", "get_elapsed_time")}
     of_memory = """BaseMemory Memory MemoryHook MemoryPointer MemoryPool PinnedMemoryPool
-        UnownedMemory alloc alloc_pinned_memory get_allocator set_allocator using_allocator""".split()
+        UnownedMemory alloc alloc_pinned_memory get_allocator malloc_async set_allocator using_allocator""".split()
     contents |= {name: getattr(memory, name) for name in of_memory}
     contents |= {
         "Function": raw.Function,

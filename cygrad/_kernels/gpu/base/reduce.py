@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy
-from cygrad._kernels.device.gpu_forms import _in_float32
+from cygrad._kernels.device.gpu_forms import in_float32
 from cygrad._kernels.gpu.base.elementwise import choose
 from cygrad._kernels.gpu.launch.program import wide_type
 from cygrad._kernels.gpu.launch.reduction_program import folded
@@ -103,7 +103,7 @@ def norm(a, p=2, axes=None, keepdim=False):
     how = _OF_NORMS.get(p)
     found = None if how is None else folded(a, axes, how, keepdim, np.float64 if p == 2 else a.dtype)
     if found is None:
-        return _in_float32(_norm, a, p, axes, keepdim)
+        return in_float32(_norm, a, p, axes, keepdim)
     return cupy().sqrt(found).astype(a.dtype, copy=False) if p == 2 else found
 
 
@@ -134,7 +134,7 @@ def logsumexp(a, axes=None, keepdim=False):
         total = folded(a, axes, "exponentials", keepdim, middle=largest)
         if total is not None:
             return (cupy().log(total) + largest.reshape(total.shape)).astype(a.dtype, copy=False)
-    return _in_float32(_logsumexp, a, axes, keepdim)
+    return in_float32(_logsumexp, a, axes, keepdim)
 
 
 def _logsumexp(a, axes, keepdim):

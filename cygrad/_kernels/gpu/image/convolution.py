@@ -1,8 +1,9 @@
-"""Convolution on GPUs as matrix products over windows, by cuBLAS; see `cpu/image/convolution.py` for the three forms.
+"""Convolution on GPUs; see `cpu/image/convolution.py` for the three forms.
 
-cuDNN is preferred where it is usable (`cudnn.py`). Windows are unfolded into columns for a chunk of images at a time,
-in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over taps,
-in one kernel.
+cuDNN is preferred where it is usable (`cudnn.py`), then tensor cores (`implicit_convolution.py`). Otherwise
+convolutions are matrix products over windows, by cuBLAS. Windows are unfolded into columns for a chunk of images at a
+time, in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over
+taps, in one kernel.
 """
 
 import math
@@ -11,7 +12,10 @@ from typing import Any
 from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise
 from cygrad._kernels.cpu.image.convolution import plus as plus_any
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.device.gpu_forms import in_float32
+from cygrad._kernels.gpu.base.arrays import cast
 from cygrad._kernels.gpu.base.matmul import matmul
+from cygrad._kernels.gpu.image import implicit_convolution
 from cygrad._kernels.gpu.image.folding import add_columns, columns_of
 from cygrad._kernels.gpu.image.window_geometry import TEXT, places, taps
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
@@ -114,7 +118,7 @@ def _tap_sums(x, g, where):
     count, places_of_result = taps(where), math.prod(where.size)
     out = cupy().empty((*x.shape[:2], count), wide_type(x.dtype))
     _TAP_SUMS.over_rows(x.dtype, out.size, places_of_result, (dense(x), dense(g), out, places(where)))
-    return out.sum(0).astype(x.dtype, copy=False).reshape(x.shape[1], 1, *where.kernel)
+    return cast(out.sum(0), x.dtype).reshape(x.shape[1], 1, *where.kernel)
 
 
 # -- biases --
@@ -149,6 +153,13 @@ def plus(out, b):
 
 
 # -- products --
+
+
+def _with_bias(function, given, w, b, where, groups):
+    """Return images or results by tensor cores, which add a bias of the same type on the way."""
+    if b is not None and b.dtype != given.dtype:
+        return plus(function(given, w, None, where, groups), b)
+    return function(given, w, b, where, groups)
 
 
 def _product(a, b):
@@ -198,6 +209,10 @@ def correlate(x, w, b, where, groups):
         return plus(cupy().zeros((n, filters, *where.size), x.dtype), b)
     if (found := cudnn.computed("conv_fprop", (x, w), (n, filters, *where.size), where)) is not None:
         return plus(found, b)
+    if implicit_convolution.takes(x, w, where, groups):
+        return _with_bias(implicit_convolution.correlate, x, w, b, where, groups)
+    if x.dtype.itemsize == 2 and not where.is_plain:
+        return in_float32(correlate, x, w, b, where, groups)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
     if where.is_plain:
@@ -228,6 +243,10 @@ def spread(g, w, b, where, groups):
         return plus(out, b)
     if (found := cudnn.computed("conv_dgrad", (g, w), out.shape, where)) is not None:
         return plus(found, b)
+    if implicit_convolution.takes(g, w, where, groups):
+        return _with_bias(implicit_convolution.spread, g, w, b, where, groups)
+    if g.dtype.itemsize == 2 and not where.is_plain:
+        return in_float32(spread, g, w, b, where, groups)
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
@@ -259,9 +278,15 @@ def filter_gradient(x, g, where, groups):
         return cupy().zeros(shape, x.dtype)
     if (found := cudnn.computed("conv_wgrad", (x, g), shape, where)) is not None:
         return found
-    x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
+    if implicit_convolution.takes(x, g, where, groups):
+        return implicit_convolution.filter_gradient(x, g, where, groups)
+    rows = channels * taps(where)
+    blocks = _blocks(n, rows * groups, count, x.itemsize)
+    if x.dtype.itemsize == 2 and not (where.is_plain and len(blocks) == 1):
+        return in_float32(filter_gradient, x, g, where, groups)
+    x, g = dense(x), dense(g).reshape(n, filters, count)
     out: Any = None
-    for first, last in _blocks(n, rows * groups, count, x.itemsize):
+    for first, last in blocks:
         if where.is_plain:
             columns = _turned(x[first:last].reshape(last - first, rows * groups, count))
         else:

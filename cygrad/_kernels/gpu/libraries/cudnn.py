@@ -1,4 +1,6 @@
-"""Convolutions by cuDNN, if the package nvidia-cudnn-frontend is installed; None for anything it rejects.
+"""Convolutions by cuDNN; None for anything it rejects, or if it is not installed.
+
+Plans are made by the package nvidia-cudnn-frontend if it is there, otherwise by the library (`cudnn_library.py`).
 
 A plan is built once for each geometry and cached. cuDNN infers groups from the shapes: filters have only their group's
 share of the channels.
@@ -11,6 +13,7 @@ from threading import local
 from typing import Any
 
 from cygrad._kernels.device.cupy_library import cupy, current_device, dense, switches
+from cygrad._kernels.gpu.libraries import cudnn_library
 from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
 _TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by dtype char
@@ -31,6 +34,20 @@ def module():
     return found
 
 
+def source():
+    """Return what convolutions are computed with: "nvidia-cudnn-frontend", "libcudnn", or None without cuDNN."""
+    if module() is not None:
+        return "nvidia-cudnn-frontend"
+    return "libcudnn" if cudnn_library.is_usable() else None
+
+
+def version():
+    """Return the version of cuDNN as a number; None without it."""
+    if module() is not None:
+        return module().backend_version()
+    return cudnn_library.version() if source() else None
+
+
 def computed(kind, given, shape, where):
     """Return a contiguous array of `shape`, or None if cuDNN cannot compute it.
 
@@ -38,7 +55,7 @@ def computed(kind, given, shape, where):
     (images, results).
     """
     dtype = given[0].dtype
-    if not settings["enabled"] or dtype.char not in _TYPES or module() is None:
+    if not settings["enabled"] or dtype.char not in _TYPES or source() is None:
         return None
     given = [dense(a) for a in given]
     is_ordered = settings["deterministic"] or switches.in_order
@@ -50,8 +67,7 @@ def computed(kind, given, shape, where):
             return None
         if len(_plans) >= _MOST:
             _plans.pop(next(iter(_plans)), None)
-        graph = _tried(_graph, kind, given, shape, geometry, is_ordered) if _is_even(where) else None
-        _plans[key] = None if graph is None else Plan(*graph)
+        _plans[key] = _tried(_planned, kind, given, shape, geometry, is_ordered) if _is_even(where) else None
     plan = _plans[key]
     if plan is None:
         return None
@@ -68,6 +84,14 @@ def _tried(function, *args):
         return function(*args)
     except Exception:
         return None
+
+
+def _planned(kind, given, shape, geometry, is_ordered):
+    """Return a plan made by what there is of cuDNN."""
+    if module() is not None:
+        return Plan(*_graph(kind, given, shape, geometry, is_ordered))
+    shapes = *(a.shape for a in given), tuple(shape)
+    return cudnn_library.Plan(kind, shapes, given[0].dtype.char, geometry, is_ordered, settings["allow_tf32"])
 
 
 def _is_even(where):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, current_device, dense
+from cygrad._kernels.gpu.launch import tensor_cores
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
 
@@ -30,7 +31,8 @@ template <typename P> __device__ inline P* matrix(P* from, const Views& v, int w
     return from + head / v.heads * v.at[which].outer + head % v.heads * v.at[which].inner;
 }
 """
-_TILES = """
+_TILES = (
+    """
 #if TENSOR
 typedef T Held;  // in shared memory
 #else
@@ -72,12 +74,9 @@ __device__ inline unsigned word(const T* two) { return *(const unsigned*)two; }
 __device__ inline unsigned both(const T* low, const T* high) {
     return *(const unsigned short*)low | (unsigned)*(const unsigned short*)high << 16;
 }
-// c (16 x 8) += a (16 x 16) b (16 x 8), of a warp.
-__device__ inline void mma(float* c, const unsigned* a, const unsigned* b) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+"""
+    + tensor_cores.PRODUCT
+    + """
 __device__ inline void fragment(unsigned* a, const T* from, int step) {
     from += ((threadIdx.x >> 5) % 4 * 16 + (LANE >> 2)) * step + (LANE & 3) * 2;
     a[0] = word(from), a[1] = word(from + 8 * step), a[2] = word(from + 8), a[3] = word(from + 8 * step + 8);
@@ -169,6 +168,7 @@ __device__ inline void store(T* to, const W* c, const View& v, whole first, whol
             to[(first + RESULT_ROW(n)) * v.row + RESULT_COLUMN(n)] = T(c[n]);
 }
 """
+)
 _ARGUMENTS = """const T* mask, Views v, double scale, whole causal, whole queries, whole keys,
     whole size, whole width"""
 _FORWARD = Program(
@@ -396,7 +396,7 @@ def _tiles(dtype, width):
         return None
     device, wide = current_device(), wide_type(dtype).itemsize
     for tensor in (True, False):
-        if tensor and (dtype.itemsize > 2 or int(cupy().cuda.Device(device).compute_capability) < 80):
+        if tensor and not (dtype.itemsize == 2 and tensor_cores.takes(dtype)):
             continue
         d = next(d for d in (32, 64, 128, 256) if width <= d)
         rows = 64 if tensor else min(64 if wide == 4 else 32, max(16, 16384 // d // wide))
@@ -408,8 +408,7 @@ def _tiles(dtype, width):
         backward = 2 * (rows + columns) * line + tile
         sizes = forward, backward + 2 * rows * wide, backward + tile + 2 * columns * wide
         if max(sizes) <= cupy().cuda.runtime.deviceGetAttribute(_MOST_SHARED, device):
-            kind = '"bf16"' if dtype.name == "bfloat16" else '"f16"'
-            return {"D": d, "ROWS": rows, "COLS": columns, "TENSOR": int(tensor), "KIND": kind}, sizes
+            return {"D": d, "ROWS": rows, "COLS": columns, "TENSOR": int(tensor), **tensor_cores.macros(dtype)}, sizes
     return None
 
 

@@ -2,9 +2,15 @@
 
 Note [Memory of GPUs]
 ---------------------
-CuPy's pool tracks current usage but no peak. We therefore query it after each allocation, at the cost of two counter
-reads, so the peaks are exact. Memory of captured graphs, which comes from pools of their own during capture, is counted
-whenever graphs exist.
+CuPy's pool tracks no peak, and to find out what is in use it adds up all blocks. We therefore keep a bound, which each
+allocation raises and nothing lowers, and only when it exceeds the peak, or the pool has grown, ask the pool. So the
+peaks are exact. Memory of captured graphs comes from pools of their own during capture, and is counted, too.
+
+The pool keeps what it got from the driver, in pieces of the sizes that were asked for. With changing shapes, these
+fit ever less. So unused pieces go back to the driver whenever the pool grows, to more than a fifth beyond what is in
+use. Steps of a few shapes end this soon: then the pool has pieces for all, and grows no more. With
+`expandable_segments:True` or `backend:cudaMallocAsync` in PYTORCH_ALLOC_CONF, the pieces come from CUDA's asynchronous
+allocator, which neither waits for the GPU nor needs memory in one piece.
 
 The memory of a large block is wrapped in a memory object whose owner records the line that requested it. CuPy's own
 memory objects have no room for that, and do not support weak references.
@@ -13,13 +19,19 @@ Memory that other streams read (`lend`) is kept after its last reference has gon
 point. Each allocation checks for this, because CuPy's pool would otherwise reuse the memory at once.
 """
 
+import os
 import sys
 import weakref
 from types import FrameType
+from typing import Any
 
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
 from cygrad._kernels.gpu.runtime.graph_capture import current, pools
 
+_UNIT = 512  # bytes, of which blocks are multiples
+_HAS_POOLS = 115  # cudaDevAttrMemoryPoolsSupported
+_EXPANDABLE = {"expandable_segments:true", "backend:cudamallocasync"}
+_MOST_RESERVED, _LITTLE = 1.2, 32 << 20  # times what is in use, and bytes beyond it
 LARGE = 1 << 20  # minimum size in bytes of a block whose line is recorded, unless somebody asks for all
 
 
@@ -28,14 +40,16 @@ class Ledger:
 
     def __init__(self):
         self.peak = self.reserved_peak = 0
+        self.bound = self.reserved = 0  # at least what is in use, and what the pool had reserved when last asked
         self.retries = self.failures = 0
 
     def measure(self):
         """Return (bytes in use, bytes reserved) on the current GPU, and update the peaks."""
-        pool = cupy().get_default_memory_pool()
-        used, reserved = pool.used_bytes(), pool.total_bytes()
+        used, reserved = pool().used_bytes(), pool().total_bytes()
+        self.reserved = reserved
         for graph in list(pools):
             used, reserved = used + graph.pool.used_bytes(), reserved + graph.pool.total_bytes()
+        self.bound = used
         self.peak, self.reserved_peak = max(self.peak, used), max(self.reserved_peak, reserved)
         return used, reserved
 
@@ -61,10 +75,16 @@ _blocks: weakref.WeakSet = weakref.WeakSet()
 _lent: dict = {}  # by id of the memory: it, the (GPU, stream) pairs that read it, and events once only we hold it
 
 
+def pool():
+    """Return the pool that arrays come from."""
+    return connected.pool or cupy().get_default_memory_pool()
+
+
 class connected:
     """Set by the layer above: the error for failed allocations, and the size from which on lines are recorded."""
 
     least = LARGE
+    pool: Any = None  # of our own, instead of CuPy's
     explain = staticmethod(lambda size, device, text: MemoryError(text))
 
 
@@ -140,11 +160,20 @@ def _take_back(wait=False):
             _lent.pop(key, None)
 
 
+def _is_expandable(module):
+    """Whether the user wants memory from CUDA's asynchronous allocator, and all GPUs have it."""
+    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    if not _EXPANDABLE.intersection(given.replace(" ", "").lower().split(",")):
+        return False
+    runtime = module.cuda.runtime
+    return all(runtime.deviceGetAttribute(_HAS_POOLS, index) for index in range(runtime.getDeviceCount()))
+
+
 def install(module):
     """Install our allocator before CuPy's pool, unless the user has chosen another allocator."""
-    malloc = module.get_default_memory_pool().malloc
-    if module.cuda.get_allocator() == malloc:
-        module.cuda.set_allocator(_allocator(module, malloc))
+    if module.cuda.get_allocator() == module.get_default_memory_pool().malloc:
+        connected.pool = module.cuda.MemoryPool(module.cuda.malloc_async) if _is_expandable(module) else None
+        module.cuda.set_allocator(_allocator(module, pool()))
 
 
 def for_graphs(malloc):
@@ -152,21 +181,22 @@ def for_graphs(malloc):
     too_little = cupy().cuda.memory.OutOfMemoryError
 
     def allocate(size):
+        device = current_device()
         try:
-            return malloc(size)
+            pointer = malloc(size)
         except too_little as error:
-            device = current_device()
             ledger(device).failures += 1
             raise connected.explain(size, device, str(error)) from None
+        ledger(device).measure()
+        return pointer
 
     return allocate
 
 
-def _allocator(module, malloc):
+def _allocator(module, source):
     memory = module.cuda.memory
-    pool = module.get_default_memory_pool()
-    used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
-    ledgers, graphs = _ledgers, vars(pools)["data"]  # a dict, to test for emptiness without a call
+    malloc, total_bytes = source.malloc, source.total_bytes
+    ledgers = _ledgers
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):
@@ -178,15 +208,14 @@ def _allocator(module, malloc):
             pointer = again(size)
         device = pointer.device_id
         found = ledgers.get(device) or ledger(device)
-        if graphs:
+        found.bound += size + _UNIT - 1 & -_UNIT
+        if total_bytes() > found.reserved:
+            used, reserved = found.measure()
+            if reserved > _MOST_RESERVED * used + _LITTLE:
+                source.free_all_blocks()
+                found.reserved = total_bytes()
+        elif found.bound > found.peak:
             found.measure()
-        else:
-            used = used_bytes()
-            if used > found.peak:
-                found.peak = used
-            reserved = total_bytes()
-            if reserved > found.reserved_peak:
-                found.reserved_peak = reserved
         if size < connected.least or not size:
             return pointer
         block = Block(pointer, size, user_place())
@@ -198,7 +227,7 @@ def _allocator(module, malloc):
         found = ledger(device)
         found.retries += 1
         _take_back(wait=True)
-        module.get_default_memory_pool().free_all_blocks()
+        source.free_all_blocks()
         module.get_default_pinned_memory_pool().free_all_blocks()
         try:
             return malloc(size)

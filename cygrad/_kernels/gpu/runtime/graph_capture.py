@@ -37,7 +37,7 @@ class Pool:
             try:
                 block = cuda.Memory(size)
             except cuda.runtime.CUDARuntimeError:
-                cupy().get_default_memory_pool().free_all_blocks()
+                allocator.pool().free_all_blocks()
                 block = cuda.Memory(size)
             blocks.append(block)
             return cuda.MemoryPointer(block, 0)

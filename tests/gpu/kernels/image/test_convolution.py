@@ -1,4 +1,4 @@
-"""Convolutions without cuDNN: one product per image or per several, in chunks, with TF32 if allowed."""
+"""Convolutions without cuDNN and tensor cores: one product per image or per several, in chunks."""
 
 import pytest
 from cuda_kernels import runs_kernels
@@ -24,7 +24,8 @@ CASES = {  # images, filters, options
 
 
 @pytest.fixture(autouse=True)
-def without_cudnn(cupy):
+def by_cublas(cupy, monkeypatch):
+    monkeypatch.setattr(convolution.implicit_convolution.tensor_cores, "takes", lambda dtype: False)
     with torch.backends.cudnn.flags(enabled=False, allow_tf32=False):
         yield
 
