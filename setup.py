@@ -82,14 +82,13 @@ COMPILER_FLAGS = [
     "-Werror=implicit-function-declaration",  # otherwise a missing header is found when the library is loaded
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython emits helpers that a module may not need
+    "/Zc:preprocessor",  # without it, MSVC passes __VA_ARGS__ on to another macro as a single argument
 ]
 LINKER_FLAGS: list[str] = []
 # Where functions cannot be compiled for several instruction sets (target_clones.h), modules with loops are compiled
 # twice, the second time with the first of these settings that the compiler supports. Outside of loops, which say
 # otherwise, fused multiply-adds would change results.
 AVX2_FLAGS = ["-mavx2 -mfma -ffp-contract=off", "/arch:AVX2"]
-# Without the second flag, MSVC passes __VA_ARGS__ on to another macro as a single argument.
-MSVC_FLAGS = ["/O2", "/Zc:preprocessor"]
 if SANITIZE:
     sanitizers = "-fsanitize=address,undefined,float-cast-overflow"
     COMPILER_FLAGS += [sanitizers, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g1"]
@@ -98,6 +97,7 @@ if SANITIZE:
 GENERATED = Path("build/cython")  # the C files; builds for all interpreters share them
 SETTINGS = "settings.txt"  # how the last build in a directory was configured, which time stamps do not show
 PREFIX = Path("cygrad/_core/include/fast_import.h")  # included before the C code of each module
+INCLUDE_FLAGS = [f"-include {PREFIX.as_posix()}", f"/FI{PREFIX}"]  # of which the first that works is used
 INCLUDE_ROOTS = [Path("cygrad/_core/include"), Path("cygrad/_kernels/include")]
 LOOPS = Path("cygrad/_kernels/include/platform/target_clones.h")
 GLOBAL = re.compile(r"\b(?:PyInit|__pyx_module_is_main|__pyx_wrapperbase)_\w+")  # what Cython does not declare static
@@ -224,13 +224,12 @@ class build_ext(setuptools_build_ext):
             except (CompileError, PlatformError):
                 sys.exit(NO_COMPILER.format(compiler=getattr(self.compiler, "compiler_so", ["cl"])[0]))
         levels = sorted({level for _, level in TABLE.values()})
-        if self.compiler.compiler_type == "msvc":
-            self.link_args = []
-            self.compile_args = {level: [*MSVC_FLAGS, f"/FI{PREFIX}"] for level in levels}
-        else:
-            self.link_args = supported(self.compiler, LINKER_FLAGS, link=True)
-            flags = [*supported(self.compiler, COMPILER_FLAGS), "-include", PREFIX.as_posix()]
-            self.compile_args = {level: supported(self.compiler, level.split()) + flags for level in levels}
+        self.link_args = supported(self.compiler, LINKER_FLAGS, link=True)
+        included = "#ifndef CYGRAD_FOUND_MODULE_H\n#error\n#endif\n"
+        prefixes = [flag.split() for flag in INCLUDE_FLAGS]
+        prefixes = [words for words in prefixes if messages(self.compiler, included, *words) is not None]
+        flags = [*supported(self.compiler, COMPILER_FLAGS), *next(iter(prefixes), [])]
+        self.compile_args = {level: supported(self.compiler, level.split()) + flags for level in levels}
         no_clones = '#include "platform/target_clones.h"\n#ifdef CYGRAD_CLONED\n#error\n#endif\n'
         if WIDEST == "128" or messages(self.compiler, no_clones) is None:
             self.avx2_flags = None

@@ -55,14 +55,15 @@ What the generic tests verify for each op, on the samples in `tests/ops/samples/
 | any order | the gradient is made of ops whose gradients are verified in this way and are made of such ops in turn |
 | forward mode | tangents, and the tangents of gradients, agree with finite differences along a direction |
 | vmap | values and gradients agree with those of a loop over the samples; see below for other marks |
-| GPU | values or gradients on a GPU agree with NumPy's and those of the CPU |
+| GPU | values or gradients on a GPU, or on the stand-in for one, agree with NumPy's and those of the CPU |
 | complex | first and second gradients are also verified for complex inputs |
 | in place | the form whose name ends with an underscore gives the same values and gradients |
 | out= | the op can write into a given tensor |
 | view | the result shares the memory of the input |
 
-Under `vmap`, "loop" means that it is a loop over the samples, at least for some arguments. "–" means that `vmap`
-refuses, as in PyTorch, because the shape of the result depends on the values.
+Under `vmap`, "loop" means that the op is called once for each sample, at least for some arguments. "–" means that
+`vmap` refuses, as in PyTorch, because the shape of the result depends on the values; it also refuses `where` with a
+condition alone.
 
 The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values,
 gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell
@@ -135,7 +136,7 @@ def of_any_order():
 
 def in_batches(names):
     """What `vmap` of an op does, as far as tests/core/transforms/test_vmap.py compares it with a loop."""
-    if any(name in test_vmap.UNKNOWN_SHAPE for name in names):
+    if all(name in test_vmap.UNKNOWN_SHAPE for name in names):  # not `where`, which also takes a condition alone
         return NONE
     tried = [name for name in names if name in test_vmap.NAMES and test_vmap.cases(name, calls.Cygrad)]
     if any(name in test_vmap.IN_A_LOOP for name in tried):

@@ -1,8 +1,9 @@
 """Writes the pages of the reference before Sphinx reads the sources: a page for each public module and family of ops.
 
 Names, signatures and docstrings come from the installed package. PyTorch's names come from
-`tools/pytorch_names.json`, and what the tests verify for an op from the table in `docs/ops.md`. The pages are in
-reStructuredText, where a docstring can be quoted without any of its characters being taken for markup.
+`tools/pytorch_names.json`, the dtypes that an op takes from `tools/op_dtypes.json`, and what the tests verify for it
+from the table in `docs/ops.md`. The pages are in reStructuredText, where a docstring can be quoted without any of its
+characters being taken for markup.
 """
 
 from __future__ import annotations
@@ -175,6 +176,7 @@ class Reference:
     def __init__(self) -> None:
         self.verified, self.families = verified()
         self.pytorch = names_of_pytorch()
+        self.dtypes = json.loads((ROOT / "tools" / "op_dtypes.json").read_text(encoding="utf-8"))
         self.home: dict[int, tuple[str, Any]] = {}  # the first public name of each object, and the object, kept alive
         self.pages: dict[str, str] = {}
         self.ops: list[str] = []
@@ -186,7 +188,10 @@ class Reference:
         if known is not None:
             theirs = f"{module}.{name}".replace("cygrad", "torch", 1)
             words.append(f"PyTorch's name: `{theirs}`." if name in known else "Only in cygrad.")
-        words.append(self.verified.get(f"{module}.{name}", ""))
+        words += [
+            self.dtypes.get(f"{module}.{name}".removeprefix("cygrad."), ""),
+            self.verified.get(f"{module}.{name}", ""),
+        ]
         line = " ".join(filter(None, words))
         return f".. rst-class:: verified\n\n{prose(line)}" if line else ""
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from checkout import CHECKOUT
@@ -51,6 +52,16 @@ def test_figures_are_those_of_the_table_that_the_benchmark_printed():
     for row in rows:
         measured = " +".join(map(re.escape, row))
         assert re.search(f"^ +{measured} ", table, re.MULTILINE), row
+
+
+def test_versions_are_those_that_the_metadata_claims():
+    metadata = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    minors = re.findall(r"Python :: 3\.(\d+)", "\n".join(metadata["classifiers"]))
+    assert f"CPython 3.{minors[0]} to 3.{minors[-1]} and free-threaded builds" in README
+    assert f"CPython 3.{minors[0]} or newer" in README
+    (numpy,) = metadata["dependencies"]
+    assert f"NumPy {numpy.removeprefix('numpy>=')} or newer" in README
+    assert re.findall(r"No wheels have been published yet: cygrad (\S+) is", README) == [cygrad.__version__]
 
 
 def test_bound_on_digits_is_the_one_that_a_test_checks():

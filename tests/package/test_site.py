@@ -122,8 +122,8 @@ def test_reference_quotes_docstrings_and_what_is_verified():
     add = pages.pages["ops.arithmetic"]
     assert ".. py:function:: cygrad.add(input, other, *, alpha=1, out=None)" in add
     assert (
-        "PyTorch's name: \\ ``torch.add``\\ . Verified: gradients of any order, forward mode, \\ ``vmap``\\ , GPU"
-        in add
+        "PyTorch's name: \\ ``torch.add``\\ . Takes tensors of every common dtype. Verified: gradients of any order, "
+        "forward mode, \\ ``vmap``\\ , GPU" in add
     )
     assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
     assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]

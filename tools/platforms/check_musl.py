@@ -42,11 +42,11 @@ case "$*" in -print-multiarch | --print-multiarch) echo {system} ;; *) exec {gcc
 """
 
 
-def unpacked(package, scratch):
+def unpacked(package, scratch, suites=SUITES):
     """Unpack the newest source of a package of Debian's, and return its folder."""
     folder = scratch / package
     shutil.rmtree(folder, ignore_errors=True)
-    with tarfile.open(fileobj=io.BytesIO(build_free_threaded.newest_source(package, SUITES))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(build_free_threaded.newest_source(package, suites))) as archive:
         archives.extract(archive, folder)
     (source,) = (each for each in folder.iterdir() if each.is_dir())
     return source
@@ -54,7 +54,7 @@ def unpacked(package, scratch):
 
 def make(source, *commands, **environment):
     """Run commands in a folder, and keep what they say in a file."""
-    log = source.with_suffix(".log")
+    log = source.with_name(f"{source.name}.log")
     with log.open("w") as output:
         for command in commands:
             words = [*map(str, command)]
@@ -62,8 +62,8 @@ def make(source, *commands, **environment):
                 subprocess.run(
                     words, cwd=source, env=os.environ | environment, stdout=output, stderr=output, check=True
                 )
-            except subprocess.CalledProcessError:
-                sys.exit(f"{' '.join(words)} failed; the end of {log}:\n{log.read_text(errors='replace')[-2000:]}")
+            except (OSError, subprocess.CalledProcessError) as error:
+                sys.exit(f"{' '.join(words)}: {error}; the end of {log}:\n{log.read_text(errors='replace')[-2000:]}")
 
 
 def make_musl(into, scratch, processes):
@@ -88,7 +88,9 @@ def make_python(into, compiler, scratch, processes):
     if not python.exists():
         system, jobs = [f"--build={SYSTEM}", f"--host={SYSTEM}", f"CC={compiler}"], f"-j{processes}"
         libraries = ["--prefix", into, "--disable-shared", "--with-pic", "--disable-multi-os-directory"]
-        make(unpacked("libffi", scratch), ["./configure", *system, *libraries], ["make", jobs], ["make", "install"])
+        # Packages of newer suites hold no `configure`, but only what it is generated from.
+        libffi = unpacked("libffi", scratch, ("bookworm",))
+        make(libffi, ["./configure", *system, *libraries], ["make", jobs], ["make", "install"])
         zlib = {"CC": str(compiler), "CFLAGS": "-O2 -fPIC"}
         make(unpacked("zlib", scratch), ["./configure", "--static", f"--prefix={into}"], ["make", "install"], **zlib)
         flags = ["OPT=-DNDEBUG -O1", f"CPPFLAGS=-I{into}/include", f"LDFLAGS=-L{into}/lib"]  # Python need not be fast

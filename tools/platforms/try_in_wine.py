@@ -137,9 +137,10 @@ def main(wheel, program=CHECKOUT / "tests" / "package" / "smoke.py", *arguments)
     environment = {"WINEPREFIX": str(CACHE / "prefix"), "WINEDEBUG": "-all", "OPENBLAS_NUM_THREADS": "1"}
     wine = tool("wine64", "wine", "/usr/lib/wine/wine64")
     command = [wine, place / "python.exe", Path(program).resolve(), *arguments]
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     run = subprocess.run(
         command,
-        env=os.environ | environment,
+        env=kept | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,  # no file: Wine 8
         stderr=subprocess.STDOUT,
