@@ -66,6 +66,7 @@ _MODULES = (
     "_tensor",
     "_tensor_str",
     "_utils",
+    "_vmap_internals",
     "_weights_only_unpickler",
     "accelerator",
     "amp",

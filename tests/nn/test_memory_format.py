@@ -121,3 +121,35 @@ def test_second_derivatives():
     y = F.interpolate(F.silu(plain), scale_factor=2)
     (g,) = torch.autograd.grad(y, plain, torch.ones_like(y), create_graph=True)
     assert torch.allclose(second, torch.autograd.grad(g.sum(), plain)[0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((2, 3, 1, 1), (3, 1, 3, 3)),
+        ((2, 1, 4, 4), (16, 1, 4, 1)),
+        ((1, 1, 1, 1), (1, 1, 1, 1)),
+        ((2, 3, 4, 1), (12, 1, 3, 3)),
+        ((2, 3, 2, 2, 2), (24, 1, 12, 6, 3)),
+    ],
+)
+def test_conversion_makes_the_steps_of_the_format(shape, strides):
+    x = torch.arange(float(torch.Size(shape).numel())).view(shape).requires_grad_()
+    y = x.to(memory_format=FORMATS[x.ndim])
+    assert y.stride() == strides and torch.equal(y, x) and y is not x
+    assert x.to(torch.float64, memory_format=FORMATS[x.ndim]).stride() == strides
+    assert x.to("cpu", copy=True, memory_format=FORMATS[x.ndim]).stride() == strides
+    assert "ToCopyBackward0" in str(y.grad_fn)
+    y.backward(y.detach())
+    assert torch.equal(x.grad, x)
+    assert y.to(memory_format=torch.contiguous_format).stride() == x.stride()
+
+
+def test_conversion_keeps_a_tensor_whose_steps_suggest_the_format():
+    x = image(4)[:, :2]  # steps with gaps
+    assert x.to(memory_format=torch.channels_last) is x
+    transposed = torch.ones(2, 3).t()
+    assert transposed.to(memory_format=torch.contiguous_format) is transposed
+    assert transposed.to(torch.float64, memory_format=torch.contiguous_format).is_contiguous()
+    empty = torch.ones(2, 0, 3, 3)
+    assert empty.to(memory_format=torch.channels_last).shape == empty.shape

@@ -74,6 +74,28 @@ def order_of(wanted, ndim, function):
     return wanted.order or tuple(range(ndim))
 
 
+def suggested(array):
+    """Return the memory format that the steps of `array` suggest, even where they leave gaps.
+
+    Dimensions of one element count by their steps: a tensor of one channel is in `channels_last` only if it was made so.
+    """
+    for candidate in (channels_last, channels_last_3d):
+        if array.ndim == candidate.ndim and _climbs(array, candidate.order):
+            return candidate
+    return contiguous_format
+
+
+def _climbs(array, order):
+    """Whether the steps grow from the last dimension of `order` to the first, as PyTorch tells channels last."""
+    least = 0
+    for dim in (*reversed(order[1:]), order[0]):
+        step, length = array.strides[dim], array.shape[dim]
+        if length == 0 or step < least or (dim == 0 and least == array.strides[1]):
+            return False  # at the end: steps that do not tell the formats apart mean `contiguous_format`
+        least = step * length
+    return array.strides[1] != 0
+
+
 functions: dict[str, object] = {
     value.name: value for value in (contiguous_format, preserve_format, channels_last, channels_last_3d)
 }

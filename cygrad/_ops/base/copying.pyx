@@ -127,15 +127,25 @@ cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, 
 
 cdef Tensor converted_or_copied(Tensor t, dtype wanted, bint copy, object memory_format):
     cdef Tensor result
+    if memory_format is not None and memory_format is not formats.preserve_format:
+        return ordered(t, wanted, copy, memory_format)
     if wanted is not dtype_of(t):
         result = converted(t, wanted)
     elif copy:
         result = record1(TO, kernels.copy(t.array), t, None)
     else:
         result = t
-    if memory_format is None or memory_format is formats.preserve_format:
-        return result
-    return contiguous(result, memory_format)
+    return result
+
+
+cdef Tensor ordered(Tensor t, dtype wanted, bint copy, object memory_format):
+    """Convert to a dtype and a memory format; as PyTorch does, keep a tensor whose steps already suggest the format."""
+    order = formats.order_of(memory_format, t.array.ndim, "to")
+    if wanted is dtype_of(t) and not copy and formats.suggested(t.array) is memory_format:
+        return t
+    cdef Tensor result = converted(t, wanted)
+    array = kernels.copy_in_order(result.array, order)
+    return record1(TO if wanted.category >= FLOATING else TO_INTEGER, array, result, None)
 
 
 cdef int warn_of_lost_part(Tensor source, dtype target) except -1:

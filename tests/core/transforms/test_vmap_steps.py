@@ -148,3 +148,23 @@ def test_own_steps_alone_give_the_same(monkeypatch):
         torch.vmap(lambda x: 3)(X)
     with pytest.raises(ValueError, match="out_dims is not compatible with the structure"):
         torch.vmap(lambda x: x, out_dims=(0, 0))(X)
+
+
+def test_the_vmap_of_autograd_lets_none_through():
+    from cygrad._vmap_internals import _vmap
+
+    x = torch.arange(3.0)
+    squares, nothing = _vmap(lambda v: (v * v, None), allow_none_pass_through=True)(x)
+    assert squares.tolist() == [0, 1, 4] and nothing is None
+    assert _vmap(lambda v: None if v.ndim else v + 1, allow_none_pass_through=True)(x).tolist() == [1, 2, 3]
+    w = torch.ones(3, requires_grad=True)
+    y = w.exp() * x
+    rows = _vmap(lambda v: torch.autograd.grad(y, w, v, retain_graph=True)[0])(torch.eye(3))
+    assert torch.allclose(rows, torch.diag(x * w.exp()))
+
+
+def test_the_old_name_of_vmap_warns():
+    from cygrad import _vmap_internals
+
+    with pytest.warns(FutureWarning, match=r"Please use `torch.vmap` instead of"):
+        assert _vmap_internals.vmap(torch.sum)(torch.ones(2, 3)).tolist() == [3, 3]
