@@ -42,8 +42,8 @@ __all__ = [
 # Imported on first use: few programs need them.
 _MODULES = {
     "_composable", "_functional_collectives", "_shard", "_tensor", "algorithms", "autograd", "checkpoint",
-    "collective_utils", "device_mesh", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "rpc",
-    "run", "tensor", "utils",
+    "collective_utils", "device_mesh", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining",
+    "remote_device", "rpc", "run", "tensor", "utils",
 }  # fmt: skip
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",

@@ -2,7 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad.distributed._c10d.membership import _resolve_process_group, get_process_group_ranks
+from cygrad.distributed._c10d.membership import _get_default_group, _resolve_process_group, get_process_group_ranks
 from cygrad.distributed._c10d.process_group import ProcessGroup
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed._c10d.world import current
@@ -10,11 +10,12 @@ from cygrad.distributed.device_mesh import DeviceMesh
 from cygrad.distributed.nn import functional
 
 __all__ = [
-    "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
-    "all_gather_single_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
-    "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor",
-    "reduce_scatter_single", "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
+    "AsyncCollectiveTensor", "all_gather_inplace", "all_gather_into_tensor_coalesced", "all_gather_single",
+    "all_gather_single_autograd", "all_gather_single_coalesced", "all_gather_tensor", "all_gather_tensor_autograd",
+    "all_gather_tensor_inplace", "all_reduce", "all_reduce_coalesced", "all_reduce_inplace", "all_to_all_inplace",
+    "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_single",
+    "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced", "reduce_scatter_tensor",
+    "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "reduce_scatter_tensor_inplace", "wait_tensor",
 ]  # fmt: skip
 
 REDUCE_OP_TO_STR = {kind: name.lower() for name, kind in ReduceOp.RedOpType.__members__.items() if name != "PREMUL_SUM"}
@@ -129,3 +130,40 @@ all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced = (
     reduce_scatter_single_coalesced,
 )
 all_to_all_single_autograd = all_to_all_single
+
+
+def _group_for(group, async_op):
+    """The group of a call that writes its result, by default that of all; such calls do not return early."""
+    if async_op:
+        raise AssertionError("Can't remap async version of inplace op to functional collective")
+    return _get_default_group() if group is None else group
+
+
+def all_reduce_inplace(tensor, op="sum", group=None, async_op=False, tag=""):
+    """`all_reduce` into the tensor itself."""
+    return tensor.copy_(all_reduce(tensor, op, _group_for(group, async_op)))
+
+
+def all_gather_tensor_inplace(output_tensor, input_tensor, group=None, async_op=False, tag="", gather_dim=0):
+    """`all_gather_single` into a tensor."""
+    return output_tensor.copy_(all_gather_single(input_tensor, gather_dim, _group_for(group, async_op)))
+
+
+def all_gather_inplace(tensor_list, tensor, group=None, async_op=False, tag=""):
+    """The tensors of all processes, into a list of tensors."""
+    for output, each in zip(tensor_list, functional.all_gather(tensor, _group_of(_group_for(group, async_op)))):
+        output.copy_(each)
+    return tensor_list
+
+
+def reduce_scatter_tensor_inplace(output, input, op="sum", group=None, async_op=False, scatter_dim=0, tag=""):
+    """`reduce_scatter_single` into a tensor."""
+    return output.copy_(reduce_scatter_single(input, op, scatter_dim, _group_for(group, async_op)))
+
+
+def all_to_all_inplace(
+    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False, tag=""
+):
+    """`all_to_all_single` into a tensor."""
+    group = _group_for(group, async_op)
+    return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, group))

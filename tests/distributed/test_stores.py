@@ -36,9 +36,10 @@ def test_values(store):
 def test_waiting(store):
     store.set_timeout(SOON)
     assert store.timeout == SOON
-    with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
+    error = RuntimeError if isinstance(store, dist.FileStore) else dist.DistStoreError  # as in PyTorch
+    with pytest.raises(error, match="^Timeout waiting for key: missing after 20 ms|^[Ww]ait timeout"):
         store.get("missing")
-    with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
+    with pytest.raises(error, match="^[Ww]ait timeout"):
         store.wait(["missing"], SOON)
     store.set_timeout(timedelta(seconds=20))
     threading.Timer(0.05, store.set, ("late", "here")).start()
@@ -68,3 +69,28 @@ def test_a_client_finds_the_server_by_its_port():
     assert client.get("a") == b"1"
     with pytest.raises(dist.DistNetworkError, match="is_master=True"):
         dist.TCPStore("127.0.0.1", 1, 1, is_master=False)
+
+
+def test_arguments_are_checked(store):
+    for call in (
+        lambda: store.set("k", 3), lambda: store.set(3, "k"), lambda: store.add("k", "1"), lambda: store.check("k"),
+        lambda: store.wait(["k"], 3), lambda: store.set_timeout(None), lambda: store.compare_set("k", "1", 2),
+        lambda: store.multi_set(["k"], [1]),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"^\w+\(\): incompatible function arguments"):
+            call()
+    store.set("word", "one")
+    with pytest.raises(ValueError, match="^stoll"):
+        store.add("word", 1)
+    with pytest.raises(dist.DistStoreError, match="must be of same size"):
+        store.multi_set(["a", "b"], ["1"])
+    assert not store.check(["a"]) and store.get("word") == b"one"
+
+
+def test_the_time_to_wait_is_that_of_the_whole_store():
+    whole = dist.HashStore()
+    part = dist.PrefixStore("a", dist.PrefixStore("b", whole))
+    part.set_timeout(SOON)
+    with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
+        part.wait(["missing"])
+    assert whole.timeout == SOON

@@ -406,6 +406,34 @@ def check_low_level_calls():
     assert [each.tolist() for each in parts] == [[rank, rank], [rank + 1, rank + 1]]
 
 
+def check_overlapping_memory():
+    """What is sent may share memory with what is received."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x = torch.arange(float(size)) + 10 * rank
+    dist.all_to_all_single(x, x)
+    assert x.tolist() == [rank + 10 * i for i in range(size)]
+    whole = torch.full((2 * size,), -1.0)
+    mine = whole[2 * rank : 2 * rank + 2].fill_(rank)
+    dist.all_gather_single(whole, mine)
+    assert whole.tolist() == [i // 2 for i in range(2 * size)]
+    dist.reduce_scatter_single(mine, whole)
+    assert mine.tolist() == [rank * size] * 2
+    parts = list(torch.arange(float(size)).split(1))
+    dist.all_to_all(parts, parts)
+    assert [each.item() for each in parts] == [rank] * size
+    dist.gather(parts[0], parts if rank == 0 else None, 0)
+    dist.scatter(parts[0], parts if rank == 0 else None, 0)
+    assert parts[0].item() == rank
+
+
+def check_meta_tensors():
+    """They have no memory, and nothing travels."""
+    x, size = torch.ones(2, device="meta"), dist.get_world_size()
+    assert dist.all_reduce(x, async_op=True).wait() and dist.broadcast(x, 0) is None
+    dist.all_gather([x] * size, x)
+    assert dist.recv(x, (dist.get_rank() + 1) % size) == (dist.get_rank() + 1) % size
+
+
 def check_several_tensors():
     rank, size = dist.get_rank(), dist.get_world_size()
     with warnings.catch_warnings():
@@ -535,6 +563,19 @@ def check_functional_collectives():
     many = funcol.all_gather_single_coalesced([x, x + 1], group)
     same(many[1], torch.cat([torch.full((size, 2), i + 1.0) for i in range(size)]))
     same(funcol.reduce_scatter_single_coalesced(many, "avg", [0, 0], group)[0], x)
+    out, wide = x.clone(), torch.zeros(size * size, 2)
+    same(funcol.all_reduce_inplace(out, "max"), torch.full((size, 2), size - 1.0))
+    same(out, torch.full((size, 2), size - 1.0))
+    same(
+        funcol.all_gather_tensor_inplace(wide, x, group),
+        torch.cat([torch.full((size, 2), float(i)) for i in range(size)]),
+    )
+    rows = funcol.all_gather_inplace([torch.zeros(size, 2) for _ in range(size)], x)
+    assert [each[0, 0].item() for each in rows] == list(range(size))
+    same(funcol.reduce_scatter_tensor_inplace(torch.zeros(size, 2), wide, "avg", group), x)
+    same(funcol.all_to_all_inplace(out, x), torch.arange(float(size))[:, None].expand(size, 2))
+    with pytest.raises(AssertionError, match="Can't remap async version"):
+        funcol.all_reduce_inplace(out, "max", async_op=True)
     ring = [(i + 1) % size for i in range(size)]
     same(funcol.permute_tensor(x, ring, group), torch.full((size, 2), float((rank - 1) % size)))
 

@@ -161,7 +161,7 @@ def takes_options(method):
     @wraps(method)
     def call(self, *args, opts=None, timeout=None, **kwargs):
         if args and isinstance(args[-1], Options):
-            *args, opts = args
+            args, opts = args[:-1], args[-1]
         if opts is not None:
             kwargs |= {name: getattr(opts, field) for name, field in fields.items()}
             timeout = opts.timeout

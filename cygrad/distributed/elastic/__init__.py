@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 
 from cygrad.distributed.elastic import multiprocessing as multiprocessing
 
-_ON_FIRST_USE = {"events", "metrics", "rendezvous", "timer", "utils"}
+_ON_FIRST_USE = {"control_plane", "events", "metrics", "rendezvous", "timer", "utils"}
 
 
 def __getattr__(name):

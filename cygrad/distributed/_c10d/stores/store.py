@@ -98,7 +98,9 @@ class Store:
 
     set, get, add = _virtual("set", "set"), _virtual("get", "get"), _virtual("add", "add")
     check, delete_key = _virtual("check", "check"), _virtual("delete_key", "deleteKey")
-    num_keys = _virtual("num_keys", "getNumKeys")
+    num_keys, compare_set = _virtual("num_keys", "getNumKeys"), _virtual("compare_set", "compareSet")
+    append, clone = _virtual("append", "append"), _virtual("clone", "clone")
+    multi_get, multi_set = _virtual("multi_get", "multiGet"), _virtual("multi_set", "multiSet")
     list_keys = _missing("list_keys", NotImplementedError, "listKeys support is not implemented.")
     queue_push, queue_pop, queue_len = _of_queues("queue_push"), _of_queues("queue_pop"), _of_queues("queue_len")
 

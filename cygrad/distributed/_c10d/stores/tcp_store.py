@@ -83,7 +83,7 @@ class TCPStore(PrefixStore):
     def get(self, key):
         """Return the value of a key in bytes, once it is there."""
         self.wait([key])
-        return super().get(key)  # type: ignore[attr-defined]
+        return super().get(key)
 
     @checked
     def multi_get(self, keys):
@@ -95,7 +95,7 @@ class TCPStore(PrefixStore):
     def queue_pop(self, key, block=True):
         """Take the first value of a queue; waits for one, or raises QueueEmptyError unless `block`."""
         try:
-            return super().queue_pop(key, block)  # type: ignore[attr-defined]
+            return super().queue_pop(key, block)
         except QueueEmptyError:
             raise
         except DistStoreError:

@@ -56,8 +56,11 @@ class ElasticDistributedSampler(DistributedSampler):
         if start_index >= len(dataset):
             raise ValueError(f"Start index {start_index} should be less than dataset size {len(dataset)}")
         self.start_index = start_index
-        self.num_samples = math.ceil((len(dataset) - start_index) / self.num_replicas)
-        self.total_size = self.num_samples * self.num_replicas
+
+    @property
+    def num_samples(self):
+        """The number of samples of each process."""
+        return math.ceil((len(self.dataset) - self.start_index) / self.num_replicas)
 
     def __iter__(self):
         """The indices of this process, in an order that `set_epoch` changes."""
@@ -67,9 +70,6 @@ class ElasticDistributedSampler(DistributedSampler):
         indices = (order + self.start_index).tolist()
         indices += indices[: self.total_size - len(indices)]  # some twice, so that all processes have equally many
         return iter(indices[self.rank : self.total_size : self.num_replicas])
-
-    def __len__(self):
-        return self.num_samples
 
 
 also_named(__name__, cycling_iterator=sys.modules[__name__], elastic_distributed_sampler=sys.modules[__name__])
