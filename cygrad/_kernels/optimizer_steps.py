@@ -14,11 +14,11 @@ FORMULA_OPTIONS = formulas.OPTIONS
 
 
 def kept(arrays):
-    """Return arrays that are about to be used directly, after a running capture has taken their memory."""
+    """Return arrays that are about to be used directly, after a running capture was told."""
     if is_elsewhere():
-        from cygrad._kernels.gpu.runtime.graph_capture import keep  # needed only for GPUs
+        from cygrad._kernels.gpu.runtime.graph_capture import used  # needed only for GPUs
 
-        keep(arrays)
+        used(arrays)
     return arrays
 
 

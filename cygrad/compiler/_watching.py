@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cygrad
+from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
 _PACKAGES = os.path.join("", "site-packages", "")
@@ -153,11 +154,16 @@ def is_ours(code: types.CodeType) -> bool:
 
 
 def _is_called_by_us(frame: types.FrameType) -> bool:
-    """Whether a function is the package's, or one of Python or NumPy that the package calls."""
+    """Whether a function is the package's, or one of Python or NumPy that the package calls, or the GPU library's.
+
+    Compiled code of the package, which has no frame, calls that library, too. A program that calls it itself reaches it
+    by a name, which is then a reason not to replay.
+    """
+    ours = _OURS, *cupy_library.folders()
     outer: types.FrameType | None = frame
     while outer is not None:
         file = outer.f_code.co_filename
-        if file.startswith(_OURS):
+        if file.startswith(ours):
             return True
         if not file.startswith(_LIBRARIES) or _PACKAGES in file and not file.startswith(_NUMPY):
             return False
@@ -240,7 +246,7 @@ class Watch:
                 self.note("a coroutine runs", frame=frame)
             return
         place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
-        if place.startswith("_kernels/tape/"):  # runs only while a call is captured
+        if place.startswith(_FOR_CAPTURES):
             self._known.add(id(code))
             self._kept.append(code)
             return
@@ -255,6 +261,9 @@ class Watch:
             self._known.add(id(code))  # the others are looked at each time: each line gets its reason
             self._kept.append(code)
 
+
+# Code that knows nothing of programs, and of which other parts run while a call is captured.
+_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py"
 
 _MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"

@@ -493,7 +493,7 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
     return True
 
 
-cdef int check_graph(Node root) except -1:
+cpdef int check_graph(Node root) except -1:
     """Raise unless the graph of a result has been used up, so that its nodes hold no values."""
     cdef list todo = [root]
     cdef set seen = set()
@@ -545,7 +545,7 @@ cdef int check_leftovers(Program program, list leaves, dict before, list more) e
     return 0
 
 
-cdef int add_arguments(Node root, set known) except -1:
+cpdef int add_arguments(Node root, set known) except -1:
     """Add the tensors among the arguments of the nodes of a graph that has been used up."""
     cdef list todo = [] if root is None else [root]
     cdef set seen = set()
@@ -565,7 +565,7 @@ cdef int add_arguments(Node root, set known) except -1:
     return 0
 
 
-cdef bint has_others(set known, dict before) except -1:
+cpdef bint has_others(set known, dict before) except -1:
     for t in living_tensors():
         if id(t) not in before and id(t) not in known:
             return True
