@@ -7,6 +7,7 @@ from cupy_standin import compiler
 from ops.calls import SAMPLES, Call, on_gpu
 
 import cygrad as torch
+from cygrad._core.graph.internals import array_of
 from cygrad._core.replay import gpu_steps
 from cygrad._core.replay.program import MISS, Refusal
 from cygrad._kernels.device import cupy_library, gpu_forms
@@ -36,7 +37,7 @@ def waiting(value):
 
 
 def bits(tensor):
-    return tensor.dtype, tensor.shape, tensor.detach().resolve_conj().resolve_neg().cpu().numpy().tobytes()
+    return tensor.dtype, tensor.shape, array_of(tensor.detach().resolve_conj().resolve_neg().cpu()).tobytes()
 
 
 class Step:
