@@ -55,6 +55,8 @@ _CHANGING = {
     "autograd/anomaly_mode.py": ("set_anomaly_enabled",),
     "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
 }
+# Functions of other files that only tell what the program knows, too.
+_ASKING = frozenset([("cuda/graphs.py", "is_current_stream_capturing")])
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
     "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
@@ -255,7 +257,8 @@ class Watch:
         if is_schedule or (place, code.co_name) in _READING_GROUPS:
             self._has_read_groups = True
         changing = _CHANGING.get(place, ())
-        if not place.startswith(_KEEPING_NOTHING) or changing is None or code.co_name in changing:
+        is_known = place.startswith(_KEEPING_NOTHING) or (place, code.co_name) in _ASKING
+        if not is_known or changing is None or code.co_name in changing:
             self.note(f"`{code.co_qualname}` of cygrad is called, which keeps or tells more than tensors", "", frame)
         else:
             self._known.add(id(code))  # the others are looked at each time: each line gets its reason
@@ -263,7 +266,7 @@ class Watch:
 
 
 # Code that knows nothing of programs, and of which other parts run while a call is captured.
-_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py"
+_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"
 
 _MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"

@@ -312,7 +312,7 @@ REFUSED = {
     "a condition": (lambda x: x * 2 if x.sum() > 0 else x, "captured as a graph"),
     "a copy to the GPU": (lambda x: x + torch.ones(4).cuda(), "captured as a graph"),
     "an argument that is changed": (lambda x: x.add_(0), "an argument is changed in place"),
-    "a view": (lambda x: x[1:], "memory that is not its own"),
+    "a view": (lambda x: x[1:], "a view"),
 }
 
 
