@@ -54,6 +54,7 @@ class Kind:
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
         self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
+        self.joins = True  # kernels that follow each other, on GPUs: no more once a graph differed from its call
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
@@ -232,6 +233,7 @@ class Step:
             self._break_off(kind)
             return value
         if difference is not None:
+            kind.joins = False
             reasons.append(Reason(f"two calls did not do the same: {difference}"))
         elif not reasons and not before.is_like(after):
             reasons.append(Reason("two calls returned different numbers or objects"))
@@ -388,7 +390,7 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
             gpu_steps.capture,
             sees_grads=sees_grads,
             reachable=reachable,
-            joins=kind.tries == 0,  # what failed may do better one by one
+            joins=kind.joins,
             positions=_positions(survey),
         )
     return functools.partial(capture, sees_grads=sees_grads, layouts=kind.layouts)

@@ -156,19 +156,31 @@ def is_ours(code: types.CodeType) -> bool:
 
 
 def _is_called_by_us(frame: types.FrameType) -> bool:
-    """Whether a function is the package's, or one of Python or NumPy that the package calls, or the GPU library's.
+    """Whether a function is the package's, one of Python or NumPy that the package calls, or the GPU library's."""
+    if _is_called_by_gpu_library(frame):
+        return True
+    outer: types.FrameType | None = frame
+    while outer is not None:
+        file = outer.f_code.co_filename
+        if file.startswith(_OURS):
+            return True
+        if not file.startswith(_LIBRARIES) or _PACKAGES in file and not file.startswith(_NUMPY):
+            return False
+        outer = outer.f_back
+    return False
+
+
+def _is_called_by_gpu_library(frame: types.FrameType) -> bool:
+    """Whether a function is the GPU library's, or called by it.
 
     Compiled code of the package, which has no frame, calls that library, too. A program that calls it itself reaches it
     by a name, which is then a reason not to replay.
     """
-    ours = _OURS, *cupy_library.folders()
-    outer: types.FrameType | None = frame
-    while outer is not None:
-        file = outer.f_code.co_filename
-        if file.startswith(ours):
+    folders = cupy_library.folders()
+    outer: types.FrameType | None = frame if folders else None
+    while outer is not None and not outer.f_code.co_filename.startswith(_OURS):
+        if outer.f_code.co_filename.startswith(folders):
             return True
-        if not file.startswith(_LIBRARIES) or _PACKAGES in file and not file.startswith(_NUMPY):
-            return False
         outer = outer.f_back
     return False
 

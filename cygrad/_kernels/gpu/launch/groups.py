@@ -97,7 +97,7 @@ class Groups:
         maker = self._made.get(id(operands[0]))
         if maker is None or maker.key is None:
             return None
-        return self._enter(Waiting(work, operands, None, None, None, maker.level, work.room()))
+        return self._enter(Waiting(work, operands, (), (), None, maker.level, work.room()))
 
     def _enter(self, waiting):
         for a in waiting.operands:
