@@ -1,5 +1,6 @@
 """Fixtures and hooks for all tests: the installed package, sealed global state, seeds, leak checks."""
 
+import functools
 import gc
 import os
 import random
@@ -136,7 +137,7 @@ def cupy():
         return
     before = dict(gpu_forms._forms)
     with cupy_standin.installed() as module, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cublas, "_library", lambda: blas.Library)
+        patch.setattr(cublas, "_library", functools.partial(getattr, blas, "Library"))  # not code that steps run
         cupy_library._found = None
         cupy_library.switches.own_launches = compiler.compiler() is not None
         assert cupy_library.cupy() is module

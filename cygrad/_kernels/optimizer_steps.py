@@ -14,11 +14,11 @@ FORMULA_OPTIONS = formulas.OPTIONS
 
 
 def keep_for_graphs(arrays):
-    """Have a running capture of a CUDA graph, if there is one, keep the memory of arrays about to be used directly."""
+    """Tell a running capture of a CUDA graph, if there is one, that arrays are about to be used directly."""
     if is_elsewhere():
-        from cygrad._kernels.gpu.runtime.graph_capture import keep  # needed only for GPUs
+        from cygrad._kernels.gpu.runtime.graph_capture import used  # needed only for GPUs
 
-        keep(arrays)
+        used(arrays)
 
 
 def any_sparse(grads):

@@ -14,8 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from cygrad import is_grad_enabled, is_inference_mode_enabled
+from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
+from cygrad._core.replay import gpu_steps
 from cygrad._core.replay.capture import capture, resting_collector
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
@@ -53,6 +54,7 @@ class Kind:
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
         self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
+        self.joins = True  # kernels that follow each other, on GPUs: no more once a graph differed from its call
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
@@ -194,8 +196,7 @@ class Step:
         assert kind.watch is not None
         self.captures += 1
         watch = Watch()
-        by = functools.partial(capture, sees_grads=kind.watch.sees_grads, layouts=kind.layouts)
-        value, made = self._captured(watch, by, signature, args, kwargs)
+        value, made = self._captured(watch, _capturer(kind, survey, signature), signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
         after = Value(value, survey.seen)
         if after.is_strange:
@@ -227,7 +228,12 @@ class Step:
         value, difference = self._captured(watch, program.check, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
         after = Value(value, survey.seen)
+        if isinstance(difference, Refusal):
+            kind.leave([*reasons, _reason_of(difference)])
+            self._break_off(kind)
+            return value
         if difference is not None:
+            kind.joins = False
             reasons.append(Reason(f"two calls did not do the same: {difference}"))
         elif not reasons and not before.is_like(after):
             reasons.append(Reason("two calls returned different numbers or objects"))
@@ -373,6 +379,27 @@ def _reason_of(refusal: Any) -> Reason:
     text = f"`{refusal.op}` {refusal.reason}" if refusal.op else refusal.reason
     is_value = "reads" in refusal.reason and "noted loop" not in refusal.reason and "unknown" not in refusal.reason
     return Reason(text, refusal.site, "return the tensor, and read it outside" if is_value else "")
+
+
+def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[..., Any]:
+    """Return the function that has a call captured: on the GPU if a tensor there is given or can be reached."""
+    assert kind.watch is not None
+    sees_grads, reachable = kind.watch.sees_grads, tuple(survey.tensors.values())
+    if any(map(gpu_steps.is_on_gpu, (*signature.tensors, *reachable))):
+        return functools.partial(
+            gpu_steps.capture,
+            sees_grads=sees_grads,
+            reachable=reachable,
+            joins=kind.joins,
+            positions=_positions(survey),
+        )
+    return functools.partial(capture, sees_grads=sees_grads, layouts=kind.layouts)
+
+
+def _positions(survey: Survey) -> Callable[[], list[bytes]]:
+    """Return a function that tells where the random numbers stand that are drawn in main memory."""
+    others = [found for found in survey.seen.values() if isinstance(found, Generator) and found.device.type == "cpu"]
+    return lambda: [generator.get_state().numpy().tobytes() for generator in (default_generator, *others)]
 
 
 def _is_final(reason: Reason) -> bool:

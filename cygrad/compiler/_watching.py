@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cygrad
+from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
 _PACKAGES = os.path.join("", "site-packages", "")
@@ -54,6 +55,8 @@ _CHANGING = {
     "autograd/anomaly_mode.py": ("set_anomaly_enabled",),
     "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
 }
+# Functions of other files that only tell what the program knows, too.
+_ASKING = frozenset([("cuda/graphs.py", "is_current_stream_capturing")])
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
     "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
@@ -153,7 +156,9 @@ def is_ours(code: types.CodeType) -> bool:
 
 
 def _is_called_by_us(frame: types.FrameType) -> bool:
-    """Whether a function is the package's, or one of Python or NumPy that the package calls."""
+    """Whether a function is the package's, one of Python or NumPy that the package calls, or the GPU library's."""
+    if _is_called_by_gpu_library(frame):
+        return True
     outer: types.FrameType | None = frame
     while outer is not None:
         file = outer.f_code.co_filename
@@ -161,6 +166,21 @@ def _is_called_by_us(frame: types.FrameType) -> bool:
             return True
         if not file.startswith(_LIBRARIES) or _PACKAGES in file and not file.startswith(_NUMPY):
             return False
+        outer = outer.f_back
+    return False
+
+
+def _is_called_by_gpu_library(frame: types.FrameType) -> bool:
+    """Whether a function is the GPU library's, or called by it.
+
+    Compiled code of the package, which has no frame, calls that library, too. A program that calls it itself reaches it
+    by a name, which is then a reason not to replay.
+    """
+    folders = cupy_library.folders()
+    outer: types.FrameType | None = frame if folders else None
+    while outer is not None and not outer.f_code.co_filename.startswith(_OURS):
+        if outer.f_code.co_filename.startswith(folders):
+            return True
         outer = outer.f_back
     return False
 
@@ -240,7 +260,7 @@ class Watch:
                 self.note("a coroutine runs", frame=frame)
             return
         place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
-        if place.startswith("_kernels/tape/"):  # runs only while a call is captured
+        if place.startswith(_FOR_CAPTURES):
             self._known.add(id(code))
             self._kept.append(code)
             return
@@ -249,12 +269,16 @@ class Watch:
         if is_schedule or (place, code.co_name) in _READING_GROUPS:
             self._has_read_groups = True
         changing = _CHANGING.get(place, ())
-        if not place.startswith(_KEEPING_NOTHING) or changing is None or code.co_name in changing:
+        is_known = place.startswith(_KEEPING_NOTHING) or (place, code.co_name) in _ASKING
+        if not is_known or changing is None or code.co_name in changing:
             self.note(f"`{code.co_qualname}` of cygrad is called, which keeps or tells more than tensors", "", frame)
         else:
             self._known.add(id(code))  # the others are looked at each time: each line gets its reason
             self._kept.append(code)
 
+
+# Code that knows nothing of programs, and of which other parts run while a call is captured.
+_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"
 
 _MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"

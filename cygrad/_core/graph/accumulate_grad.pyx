@@ -24,11 +24,15 @@ from cygrad._core.graph.tensor cimport (
     CUT_BACKWARD, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, wrap)
 from cygrad._core.errors import messages
 from cygrad._core.types.hook_handles import check_post_accumulate_result
-from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.device import cupy_library, gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport copy_array, is_on_cpu
 from cygrad._kernels.tape.tape cimport tape_open
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
+from cygrad._kernels.device.waiting cimport any_waits, settle
+from cygrad._library import later
+
+gpu_arrays = later("cygrad._kernels.gpu.base.arrays")      # needed only for GPU arrays
 
 cnp.import_array()
 
@@ -113,6 +117,9 @@ cdef inline bint same_layout(Tensor leaf, object array) except -1:
 
 cdef Tensor copied_like(Tensor leaf, object array):
     """Copy a gradient into new memory laid out like its leaf."""
+    if any_waits and type(array) is cupy_library.gpu_class() and is_contiguous(array) and is_contiguous(leaf.array):
+        return wrap(gpu_arrays.copied(array, "C"))      # with what waits
+    settle()
     new = np.empty_like(behind(leaf.array), array.dtype)
     if tape_open and is_on_cpu(new) and is_on_cpu(array):
         copy_array(<ndarray>new, <ndarray>array)        # which the tape knows

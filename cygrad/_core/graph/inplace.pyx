@@ -37,6 +37,7 @@ from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
+from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.cpu.base.complex_parts import as_parts, from_parts, real_type
 from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
 from cygrad._kernels.cpu.shape.strided_gradients import laid_out
@@ -159,6 +160,7 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
 
 cdef Tensor old_value(Tensor t):
     """Return a copy with the same history."""
+    settle()
     cdef Tensor original = wrap(t.array.copy()) if not t.flags & DISPATCHES else dispatched_call("clone", t, None)
     original.grad_fn_ = grad_fn_of(t)
     original.output_nr_ = t.output_nr_
@@ -462,12 +464,14 @@ cdef class CopySlices(Node):
         memory = laid_out(
             shape, strides, real_type(grad.array.dtype) if self.splits_base else grad.array.dtype, grad.array)
         result = from_parts(memory) if self.splits_base else memory
+        settle()
         result[...] = grad.array
         shape, strides, offset = self.view_geometry
         part = restride(memory, shape, strides, offset)
         if self.splits_view:
             part = from_parts(part)
         grads = self.grads_of_fn(wrap_in_mode(self.seen(part).copy()))
+        settle()
         if grads[0] is None:
             part[...] = 0
         else:

@@ -19,6 +19,7 @@ from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved
+from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.device.unresolved import read_only
 from cygrad._kernels.tape.tape cimport tape_open
 from cygrad._kernels.tape.tape import look_at_caller
@@ -65,6 +66,7 @@ def array_of(Tensor t not None):
 
 cdef object _array_of(Tensor t):
     mark_start()
+    settle()
     if is_forward():
         note_read(t)
     array = held_array(t)
@@ -106,6 +108,7 @@ def own_array(Tensor t not None, bint reads=False):
     """
     if tape_open and reads:
         look_at_caller()
+    settle()
     if reads and is_forward():
         note_read(t)
     return held_array(t)

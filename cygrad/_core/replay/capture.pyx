@@ -70,7 +70,7 @@ class Census:
 
     def __init__(self):
         self.runs = runs_of_collector()
-        self.known = tensors_among(gc.get_objects())
+        self.known = living_tensors()
 
     def again(self):
         """All tensors that live now, and perhaps some that would not without the census."""
@@ -82,6 +82,11 @@ class Census:
 def runs_of_collector():
     """How often garbage of each age has been collected."""
     return [stats["collections"] for stats in gc.get_stats()]
+
+
+def living_tensors():
+    """All tensors that the garbage collector knows."""
+    return tensors_among(gc.get_objects())
 
 
 cdef list tensors_among(list objects):
@@ -563,7 +568,7 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
     return True
 
 
-cdef int check_graph(Node root) except -1:
+cpdef int check_graph(Node root) except -1:
     """Raise unless the graph of a result has been used up, so that its nodes hold no values."""
     cdef list todo = [root]
     cdef set seen = set()
@@ -608,14 +613,14 @@ cdef int check_leftovers(Program program, list leaves, Situation now, list more)
     for t in leaves:
         add_arguments((<Tensor>t).grad_fn_, known)
     known.update([id((<External>e).tensor.grad_) for e, _ in program.grads])
-    if has_others(known, now):
+    if has_others(now.census.again(), now.before, known):
         gc.collect()
-        if has_others(known, now):
+        if has_others(now.census.again(), now.before, known):
             raise Unfit("a new tensor outlives the step")
     return 0
 
 
-cdef int add_arguments(Node root, set known) except -1:
+cpdef int add_arguments(Node root, set known) except -1:
     """Add the tensors among the arguments of the nodes of a graph that has been used up."""
     cdef list todo = [] if root is None else [root]
     cdef set seen = set()
@@ -635,8 +640,9 @@ cdef int add_arguments(Node root, set known) except -1:
     return 0
 
 
-cdef bint has_others(set known, Situation now) except -1:
-    for t in now.census.again():
-        if id(t) not in now.before and id(t) not in known:
+cpdef bint has_others(list tensors, dict before, set known) except -1:
+    """Whether tensors are among these that are neither in `before` nor `known`, both by their ids."""
+    for t in tensors:
+        if id(t) not in before and id(t) not in known:
             return True
     return False

@@ -26,6 +26,8 @@ from types import FunctionType, MethodType
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 
+from cygrad._kernels.device.cupy_library import gpu_class
+
 cdef extern from *:
     """
     #if PY_VERSION_HEX < 0x030D0000
@@ -173,6 +175,9 @@ cdef class _Mark:
 
     def __cinit__(self, Tensor t):
         self.array, self.type, self.view, self.node, self.flags = t.array, type(t), t.view, t.grad_fn_, t.flags
+        if not isinstance(t.array, ndarray):        # on a GPU: the very array is enough
+            self.ndim = -1
+            return
         self.data = PyArray_DATA(<ndarray>t.array)
         self.descr = t.array.dtype
         self.ndim = PyArray_NDIM(<ndarray>t.array)
@@ -182,6 +187,8 @@ cdef class _Mark:
         if (t.array is not self.array or type(t) is not self.type or t.flags != self.flags or t.view is not self.view
                 or t.grad_fn_ is not self.node or t.tangents is not None):
             return False
+        if self.ndim < 0:
+            return True
         cdef ndarray array = <ndarray>t.array
         cdef size_t size = self.ndim * sizeof(npy_intp)
         return (PyArray_DATA(array) == self.data and PyArray_NDIM(array) == self.ndim
@@ -287,8 +294,8 @@ cdef class Guard:
         self.add(OBJECT, text, owner, None, (type(owner), PyObject_GenericGetDict(owner, NULL)))
 
     def tensor(self, str text, Tensor owner not None):
-        """A tensor in memory, apart from its values. Returns False for one that is elsewhere."""
-        if not isinstance(owner.array, ndarray) or owner.tangents is not None:
+        """A tensor in the memory of the CPU or a GPU, apart from its values. Returns False for one that is elsewhere."""
+        if not isinstance(owner.array, ndarray) and type(owner.array) is not gpu_class() or owner.tangents is not None:
             return False
         self.add(TENSOR, text, owner, None, (_Mark(owner),))
         return True

@@ -3,8 +3,10 @@
 The library of meta arrays (Note [Meta arrays]), which have no memory, is a second one that is loaded and used alike.
 """
 
+import os
 import re
 from contextlib import nullcontext
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +25,8 @@ meta_followers: list = []  # functions called once the library of meta arrays is
 PINNED = -1  # in place of a GPU index: page-locked (pinned) host memory
 META = -2  # in place of a GPU index: no memory at all
 
+
+_BESIDE = "cupyx", "cupy_backends", "cuda", "fastrlock", "nvidia"  # packages that CuPy uses, beside its own folder
 
 # Parts of names of CUDA errors after which the GPU is unusable for this process.
 _LOST = "unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed"
@@ -125,6 +129,17 @@ def is_available():
 def is_loaded():
     """Whether CuPy is loaded, i.e. GPU arrays may exist."""
     return _found is not None
+
+
+def folders():
+    """Return the folders of the GPU library's Python code and of what it imports; none if it is not loaded."""
+    return () if _found is None else _folders(os.path.dirname(_found.__file__))
+
+
+@cache
+def _folders(own):
+    beside = os.path.dirname(own)
+    return tuple(os.path.join(folder, "") for folder in (own, *(os.path.join(beside, name) for name in _BESIDE)))
 
 
 def explained(error):
@@ -235,7 +250,10 @@ def as_array(value):
 
 def dense(a):
     """Return an array in C order, itself if it already is, on any device. A 0-d array becomes 1-d."""
-    return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else library_at(a.device.id).ascontiguousarray(a)
+    if isinstance(a, np.ndarray):
+        return np.ascontiguousarray(a)
+    graph_capture.used(a)
+    return library_at(a.device.id).ascontiguousarray(a)
 
 
 def beside(value, array):

@@ -69,9 +69,12 @@ def run(kernel, arrays, args, by_element=False):
                 return meta.run(kernel, (*meta.beside(arrays, arrays), *args), None, by_element)
             device, given = _given(arrays)
             return _call(kernel, device, (*given, *args), {}, True)
+        form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
         if captures:
             graph_capture.keep((given, args))
-        form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
+            found = graph_capture.join(form, given, args)
+            if found is not None:
+                return found
         if form is kernel:
             form = partial(in_float32, kernel)
         try:
@@ -128,7 +131,7 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
 def _call(kernel, device, args, kwargs, is_pure=False):
     if captures:
-        graph_capture.keep((args, kwargs))
+        graph_capture.used((args, kwargs))
     form = form_of(kernel)
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
         form = partial(in_float32, kernel)
@@ -207,7 +210,7 @@ def fitting(kernel, array):
 
 def _there(index, form, *args):
     if captures:
-        graph_capture.keep(args)
+        graph_capture.used(args)
     with on_device(index):
         return form(*args)
 

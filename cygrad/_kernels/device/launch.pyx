@@ -277,6 +277,51 @@ cdef class Launches:
         (<Kernel>kernel).launch(sizes, 0, places)
         return out
 
+    def layout(self, tuple operands):
+        """Return (dtype, kinds, row lengths, shape, order) of the arrays and the result, or None where a call would.
+
+        All arrays must be on the current GPU. `order` are the axes from longest to shortest stride, or None in C order.
+        """
+        cdef int kind = DENSE
+        cdef int64_t row
+        cdef Py_ssize_t i
+        cdef tuple order = None, shape
+        cdef list kinds = [], rows = []
+        first = operands[0]
+        if len(operands) != self.operands or type(first) is not ndarray:
+            return None
+        dtype, shape = first.dtype, first.shape
+        if (<Dtype>dtype).kind != c"f" and (<Dtype>dtype).kind != c"V":
+            return None
+        cdef bint are_alike = first._c_contiguous
+        for i in range(1, self.arrays):
+            a = operands[i]
+            if type(a) is not ndarray or a.dtype != dtype:
+                return None
+            are_alike = are_alike and a.shape == shape and a._c_contiguous
+        for i in range(self.arrays, self.operands):
+            if type(operands[i]) is not float:
+                return None
+        if not are_alike and first.ndim > 1:
+            order = order_of_all(operands, self.arrays)
+            are_alike = order is not None
+        if are_alike:
+            return dtype, (DENSE,) * self.arrays, (), shape, order
+        shape = shape_of_all(operands, self.arrays)
+        for i in range(self.arrays):
+            row = kind_of(operands[i], shape, (<Dtype>dtype).itemsize, &kind)
+            if row < 0:
+                return None
+            kinds.append(kind)
+            if kind == ROW:
+                rows.append(row)
+        return dtype, tuple(kinds), tuple(rows), shape, None
+
+
+def made_in_order(tuple shape, order, dtype):
+    """Return an array for the result of a `Launches.layout` on the current GPU."""
+    return empty(shape, dtype) if order is None else empty_in_order(shape, order, dtype)
+
 
 cdef tuple order_of_all(tuple operands, Py_ssize_t count):
     """Return the axes from longest to shortest stride if all arrays share one gap-free layout, else None."""

@@ -18,6 +18,7 @@ from numpy cimport PyArray_ISCOMPLEX, PyArray_NDIM, ndarray
 
 import numpy as np
 
+from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.device import cupy_library
 
 cdef object conjugate = np.conjugate, negative = np.negative
@@ -98,6 +99,7 @@ cpdef object resolved(object a):
     memory = (<Unresolved>a).memory
     if type(memory) is ndarray and PyArray_NDIM(<ndarray>memory):
         return conjugate(memory) if PyArray_ISCOMPLEX(<ndarray>memory) else negative(memory)
+    settle()
     return flipped(memory, memory.dtype)[...]       # no scalar for a 0-dim array
 
 

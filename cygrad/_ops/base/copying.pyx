@@ -19,6 +19,7 @@ from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
 from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
+from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.cpu.base.view_geometry cimport overlaps_itself
 from cygrad._ops.base.arguments cimport broadcast_shape, require
 from cygrad._ops.base.checks import copying as checks
@@ -159,6 +160,7 @@ cdef Tensor converted(Tensor t, dtype wanted):
     if t.array.dtype.num == wanted.num:
         return t
     warn_of_lost_part(t, wanted)
+    settle()
     array = cast(t.array.copy("C") if overlaps_itself(t.array) else held_array(t), wanted.num)
     return record1(TO if wanted.category >= FLOATING else TO_INTEGER, array, t, None)
 
@@ -410,6 +412,7 @@ def zero_(input):
         if tape_open:
             note_constant(PyArray_DATA(<ndarray>t.array), b"\0", 1, PyArray_NBYTES(<ndarray>t.array))
     else:
+        settle()
         t.array[...] = 0
     return end_write(ZERO, t, (t,), node, mask, None)
 

@@ -22,6 +22,7 @@ import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad._kernels import gpu
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.launch import captured_work
 from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
 from cygrad._kernels.gpu.launch.program import Program
 
@@ -77,6 +78,16 @@ def recurrent(x):
             layer(torch.ones(2, 4, device="cuda")).sum().backward()
 
 
+def joined(x):
+    """Capture functions that are launched together."""
+    work = captured_work.CapturedWork(0)
+    with work.capturing([]):
+        y = F.gelu(x.tanh() * x + x.exp() * 2.5) / x[:1] - F.softplus(x) * x[0, 0]
+        z = (F.leaky_relu(y, 0.1) + x.sigmoid()).clamp(0, 1)
+        del y
+        (z * z).sum(), z.t() * z.t(), z.clone()
+
+
 def run(name, sample, change, on):
     call = Call(name, sample, change, on=on)
     outputs = [out for out in call.run() if isinstance(out, torch.Tensor) and out.requires_grad]
@@ -94,7 +105,7 @@ def texts(compiler):
         for kind in TYPES:
             dtype = getattr(torch, kind)
             torch.cuda.warmup(dtypes=[dtype])
-            for workload in (steps, of_shapes, recurrent):
+            for workload in (steps, of_shapes, recurrent, joined):
                 workload(torch.ones(6, 1024, dtype=dtype, device="cuda", requires_grad=True))
 
             def change(array, to=dtype.numpy):

@@ -355,6 +355,7 @@ def all_modules():
     """The modules by name, created once, so that references kept by a program stay valid when installed again."""
     cupy = made_cupy()
     namespace.cupy = cupy
+    cupy.__file__ = __file__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cupy.cuda = made_cuda()

@@ -1,5 +1,7 @@
 """Creation, conversion, copies, and joins of GPU arrays and of meta arrays."""
 
+from functools import cache
+
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import (
@@ -15,11 +17,18 @@ from cygrad._kernels.device.cupy_library import (
     on_device,
     switches,
 )
-from cygrad._kernels.device.gpu_forms import different_devices, extent
+from cygrad._kernels.device.gpu_forms import captures, different_devices, extent
 from cygrad._kernels.gpu.base import joining
 from cygrad._kernels.gpu.launch.conversion import converted
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.gpu.runtime import pinned_memory
-from cygrad._kernels.gpu.runtime.graph_capture import keep
+from cygrad._kernels.gpu.runtime.graph_capture import join, keep, settle, used
+
+
+@cache
+def _joined_copy():
+    """A copy as a function that a compiled step joins with others (Note [Groups]); it is never launched alone."""
+    return elementwise("copy", "T a", "T out", "out = a")
 
 
 def cast(a, dtype):
@@ -29,7 +38,7 @@ def cast(a, dtype):
     if is_meta(a) or is_sparse(a):
         with on_device(a.device.id):
             return a.astype(dtype, copy=False)
-    keep(a)
+    used(a)
     index = a.data.device_id
     if index == current_device():
         return converted(a, dtype)
@@ -54,15 +63,18 @@ def copy_into(target, values):
     if not is_array(target):
         np.copyto(target, in_memory(values), casting="unsafe")
         return
-    keep(target, values)
+    used(target, values)
     with on_device(target.device.id):
         target[...] = moved(values, target.device.id)
 
 
 def copied(a, order):
     """Return a copy in a memory order of CuPy's."""
-    keep(a)
-    return a.copy(order)
+    found = None
+    if captures:
+        keep(a)
+        found = join(_joined_copy(), (a,)) if a._c_contiguous else settle()
+    return a.copy(order) if found is None else found
 
 
 def move(a, index, may_run_on=False):
@@ -86,7 +98,7 @@ def move(a, index, may_run_on=False):
 def _copied(a, index):
     if is_meta(a) and index != META:
         a.get()  # raises
-    keep(a)
+    used(a)
     with on_device(index):
         return library_at(index).array(a)
 
@@ -174,6 +186,7 @@ def on_memory_of(a, pattern):
 
 def copy_of_memory(a):
     """Return a copy of the bytes of the whole memory block that holds an array."""
+    used(a)
     start = a.data - (a.data.ptr - a.data.mem.ptr)
     with on_device(a.device.id):
         return library_at(a.device.id).ndarray((a.data.mem.size,), np.uint8, start).copy()

@@ -11,6 +11,7 @@ _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
 
 
+_square = elementwise("square", "T a", "T out", "out = T(W(a) * W(a))")
 _relu = elementwise("relu", "T a", "T out", "out = W(a) <= W(0) ? T(0) : a;")
 _chosen = elementwise("where", "bool condition, T a, T b", "T out", "out = condition ? a : b;")
 _unsigned_nan = elementwise(
@@ -29,6 +30,9 @@ def relu(a):
     return _relu(a) if a.dtype.kind in "fV" else cupy().maximum(a, a.dtype.type(0))
 
 
+relu.waits = _relu.waits  # as all forms that are one function: see Note [Groups]
+
+
 def copy_of_real(a):
     """Return the real parts as an array of their own."""
     return a.real.copy()
@@ -39,13 +43,19 @@ def rsqrt(a):
     return _rsqrt(a) if a.dtype.kind in "fV" else 1 / cupy().sqrt(a)
 
 
+rsqrt.waits = _rsqrt.waits
+
+
 def power(a, exponent):
     """Raise floating-point `a` to a power."""
     if exponent == 1:
         return a.copy()
     if exponent == 2:
-        return a * a
+        return _square(a) if a.dtype.kind in "fV" else a * a
     return cupy().power(a, a.dtype.type(exponent))
+
+
+power.waits = lambda a, exponent: _square.waits(a) if exponent == 2 else None
 
 
 def sign(a):
@@ -89,15 +99,33 @@ def erf(a):
     return _erf(a)
 
 
+erf.waits = _erf.waits
+
+
 def clamp(a, low, high):
     """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. NaN stays NaN."""
-    if a.dtype.kind in "fV" and not is_array(low) and not is_array(high):
-        low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
-        if low <= high:
-            return _clamp(a, low, high)
+    bounds = _numbers(low, high) if a.dtype.kind in "fV" else None
+    if bounds is not None:
+        return _clamp(a, *bounds)
     out = a
     for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
         if bound is not None:
             with np.errstate(over="ignore"):
                 out = function(out, bound if is_array(bound) else a.dtype.type(bound))
     return a.copy() if out is a else out
+
+
+def _numbers(low, high):
+    """Return two bounds as floats, or None for arrays and for bounds in the wrong order."""
+    if is_array(low) or is_array(high):
+        return None
+    low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    return (low, high) if low <= high else None
+
+
+def _bounded(a, low, high):
+    bounds = _numbers(low, high)
+    return None if bounds is None else _clamp.waits(a, *bounds)
+
+
+clamp.waits = _bounded

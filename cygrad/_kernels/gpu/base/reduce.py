@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.device.gpu_forms import in_float32
 from cygrad._kernels.gpu.base.elementwise import choose
+from cygrad._kernels.gpu.launch.groups import Later
 from cygrad._kernels.gpu.launch.program import wide_type
 from cygrad._kernels.gpu.launch.reduction_program import folded
 
@@ -18,6 +19,27 @@ def sum(a, axes=None, keepdim=False, dtype=None):
     dtype = _type(dtype) or _wide(a)
     found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
     return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
+
+
+def _later(function, a, *how, axes, keepdim, dtype):
+    """Return (work, operands) by which a reduction to few numbers may be put off (Note [Groups]), or None."""
+    if a.dtype.kind not in "fV" or dtype != a.dtype or not a.flags.c_contiguous:
+        return None
+    own = range(a.ndim) if axes is None else {axis % a.ndim for axis in axes}
+    shape = tuple(1 if d in own else n for d, n in enumerate(a.shape) if keepdim or d not in own)
+    if math.prod(shape) * _FEW > a.size:
+        return None
+
+    def do(array, out):
+        out.data.copy_from_device_async(function(array, *how).data, out.nbytes)
+
+    return Later(lambda: cupy().empty(shape, a.dtype), do), (a,)
+
+
+_FEW = 16  # elements of each number: the copy of the results then takes little time
+sum.waits = lambda a, axes=None, keepdim=False, dtype=None: _later(
+    sum, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=_type(dtype) or _wide(a)
+)
 
 
 def prod(a, axes=None, keepdim=False, dtype=None):
@@ -46,6 +68,11 @@ def mean(a, axes=None, keepdim=False, dtype=None):
     dtype = _type(dtype) or a.dtype
     found = folded(a, axes, "sum", keepdim, dtype, 1 / _count(a, axes)) if dtype == a.dtype and a.size else None
     return _summed(cupy().mean, a, axes, dtype, keepdim) if found is None else found
+
+
+mean.waits = lambda a, axes=None, keepdim=False, dtype=None: _later(
+    mean, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=_type(dtype) or a.dtype
+)
 
 
 def _count(a, axes):

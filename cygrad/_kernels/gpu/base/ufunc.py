@@ -12,6 +12,11 @@ _UNARY = {
     "sqrt": "sqrt(W(x))",
     "tanh": "tanh(W(x))",
     "reciprocal": "W(1) / W(x)",
+    "square": "W(x) * W(x)",
+    "sin": "sin(W(x))",
+    "cos": "cos(W(x))",
+    "log1p": "log1p(W(x))",
+    "expm1": "expm1(W(x))",
 }
 _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
@@ -21,7 +26,7 @@ class _Ufunc:
 
     def __init__(self, name, of_arrays, with_number=None, after_number=None):
         self.__name__ = name
-        self._of_arrays = of_arrays.launched
+        self._of_arrays, self._joined = of_arrays.launched, of_arrays
         self._with_number, self._after_number = with_number, after_number
 
     def __call__(self, *operands, **how):
@@ -34,15 +39,26 @@ class _Ufunc:
                 return found
         return getattr(cupy(), self.__name__)(*operands, **how)
 
+    def waits(self, *operands):
+        """Return (function, operands) by which a call may be joined with others (Note [Groups]), or None."""
+        if all(type(a) is cupy_library._found.ndarray for a in operands):
+            return self._joined.waits(*operands)
+        return self._with(*operands) if len(operands) == 2 and self._with_number is not None else None
+
     def __getattr__(self, name):
         return getattr(getattr(cupy(), self.__name__), name)
 
     def _of_array_and_number(self, a, b):
+        found = self._with(a, b)
+        return None if found is None else found[0].launched(found[1])
+
+    def _with(self, a, b):
+        """Return the function for an array and a number, with its operands, or None."""
         ndarray = cupy_library._found.ndarray
         if type(a) is not ndarray:
-            return self._after_number.launched((b, float(a))) if _is_of(a, b.dtype) else None
+            return (self._after_number, (b, float(a))) if _is_of(a, b.dtype) else None
         if type(b) is not ndarray:
-            return self._with_number.launched((a, float(b))) if _is_of(b, a.dtype) else None
+            return (self._with_number, (a, float(b))) if _is_of(b, a.dtype) else None
         return None
 
 

@@ -6,7 +6,9 @@ from functools import cache
 from cygrad._kernels.cpu.base.loop_table import formulas
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import as_number, current_device, is_array, on_device
+from cygrad._kernels.device.gpu_forms import captures
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
+from cygrad._kernels.gpu.runtime.graph_capture import join, keep, used
 
 # The functions and stages that formulas use, by their names in C.
 _FUNCTIONS = (
@@ -49,20 +51,26 @@ def form(kernel, otherwise):
     if name not in _FORMULAS:
         return otherwise
 
-    def call(*args, **how):
-        arrays, ndarray = args[:count], cupy_library._found.ndarray
-        numbers = None if how else make(*args[count:])
-        if numbers is not None and all(type(a) is ndarray for a in arrays):
-            dtype = arrays[0].dtype
-            if dtype.kind in "fV":
-                if are_operands:
-                    numbers = [dtype.type(n) for n in numbers]
-                given = (*map(float, numbers), *_NONE[0 if are_operands else len(numbers) :])
-                found = _kernel(name, count + len(numbers) * are_operands, count).launched((*arrays, *given))
-                if found is not None:
-                    return found
-        return otherwise(*args, **how)
+    def described(*args):
+        """Return (function, operands) of a call, or None."""
+        arrays, numbers = args[:count], make(*args[count:])
+        if numbers is None or any(type(a) is not cupy_library._found.ndarray for a in arrays):
+            return None
+        dtype = arrays[0].dtype
+        if dtype.kind not in "fV":
+            return None
+        if are_operands:
+            numbers = [dtype.type(n) for n in numbers]
+        given = (*map(float, numbers), *_NONE[0 if are_operands else len(numbers) :])
+        return _kernel(name, count + len(numbers) * are_operands, count), (*arrays, *given)
 
+    def call(*args, **how):
+        found = None if how else described(*args)
+        if found is not None:
+            found = found[0].launched(found[1])
+        return otherwise(*args, **how) if found is None else found
+
+    call.waits = described
     return call
 
 
@@ -79,14 +87,23 @@ def fused(name, *operands, numbers=()):
         if type(a) is not ndarray:
             break
         arrays += 1
-    three = (*map(float, numbers), *_NONE[len(numbers) :])
+    three, found = (*map(float, numbers), *_NONE[len(numbers) :]), None
     if arrays == count:
-        found = _kernel(name, count, count).launched((*operands, *three))
+        found = _kernel(name, count, count), (*operands, *three)
     elif arrays == count - 1 and arrays and operands[0].dtype.kind in "fV":  # the last operand is a number
         number = float(operands[0].dtype.type(as_number(operands[arrays])))
-        found = _kernel(name, count, arrays).launched((*operands[:arrays], number, *three))
+        found = _kernel(name, count, arrays), (*operands[:arrays], number, *three)
+    if found is not None:
+        function, given = found
+        if captures:
+            keep(given)
+            found = join(function, given)
+        else:
+            found = None
+        if found is None:
+            found = function.launched(given)
     else:
-        found = None
+        used(operands)
     if found is not None:
         return found
     dtype = next(a.dtype for a in operands if is_array(a))

@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy, current_device, name_of, switches
 from cygrad._kernels.device.launch import Kernel
 from cygrad._kernels.gpu.launch.program import Program
-from cygrad._kernels.gpu.runtime.graph_capture import keep
+from cygrad._kernels.gpu.runtime.graph_capture import used
 
 _THREADS, _PACK = 128, 4  # threads of a block, and neighboring elements that a thread converts at once
 _OF_BLOCK = 4 * _PACK * _THREADS  # elements
@@ -120,7 +120,7 @@ def _in_order(a, dtype):
 
 def converted_together(arrays, dtype):
     """Convert C-ordered arrays of one type, on the current GPU, into memory that they share; in one launch, if few."""
-    keep(arrays)
+    used(arrays)
     found = []
     step = _ALIGNMENT // dtype.itemsize
     for first in range(0, len(arrays), _MOST):

@@ -32,20 +32,21 @@ __device__ inline double reciprocal(double x) { return 1.0 / x; }
 template <typename W> __device__ W logistic(W x) { return reciprocal(W(1) + exp(-x)); }
 """
 _THREADS, _PACKS = 128, 4  # threads of a block; how many packs of 16 bytes of each array a thread handles
-_OF_BLOCK = 16 * _PACKS * _THREADS  # bytes
+EXACT = (
+    "--fmad=false",
+)  # options of the compiler: round each product, so that joined kernels have the bits of single ones
 
 # Indices within a block are 32-bit: 64-bit arithmetic takes several instructions.
 _BODY = """
 struct alignas(16) Pack {{ T v[16 / sizeof(T)]; }};
 __device__ inline void copy(void* to, const void* from) {{ *(uint4*)to = *(const uint4*)from; }}
-extern "C" __global__ void {name}({given}, T* __restrict__ made, whole count{rows}) {{
+extern "C" __global__ void {name}({given}, whole count{rows}) {{
     const int each = 16 / sizeof(T), most = {of_block} / sizeof(T);
     const whole start = blockIdx.x * (whole)most;
     const int here = count - start < most ? (int)(count - start) : most;
-    made += start;
     {begin}
-    if (here == most && !(({addresses}(size_t)made) % 16)) {{
-        Pack {packs}pack_made;
+    if (here == most && !(({addresses}(size_t)0) % 16)) {{
+        Pack {packs};
         #pragma unroll
         for (int p = 0; p < {number}; p++) {{
             const int i = (p * {threads} + threadIdx.x) * each;
@@ -56,18 +57,16 @@ extern "C" __global__ void {name}({given}, T* __restrict__ made, whole count{row
             #pragma unroll
             for (int k = 0; k < each; k++) {{
                 {read_packs}
-                T {out};
                 {operation};
-                pack_made.v[k] = {out};
+                {write_packs}
             }}
-            copy(made + (p * {threads} + threadIdx.x) * each, &pack_made);
+            {copies_back}
         }}
     }} else {{
         for (int i = threadIdx.x; i < here; i += {threads}) {{
             {read}
-            T {out};
             {operation};
-            made[i] = {out};
+            {write}
         }}
     }}
 }}
@@ -77,13 +76,14 @@ extern "C" __global__ void {name}({given}, T* __restrict__ made, whole count{row
 class _Operand:
     """The parts of a kernel's text that depend on an array's layout, see Note [Launches]."""
 
-    begin = addresses = packs = copies = rows = ""
+    given = "const T* __restrict__ {0}_of"
+    begin = addresses = packs = copies = rows = write_packs = copies_back = write = ""
 
 
 class _Dense(_Operand):
     begin = "{0}_of += start;"
     addresses = "(size_t){0}_of | "
-    packs = "packs_{0}[{number}], "
+    packs = "packs_{0}[{number}]"
     copies = "copy(&packs_{0}[p], {0}_of + i);"
     read_packs = "const T {0} = packs_{0}[p].v[k];"
     read = "const T {0} = {0}_of[i];"
@@ -104,7 +104,53 @@ class _Row(_Operand):
     read = "const T {0} = {0}_of[(first_{0} + i) % length_{0}];"
 
 
+class _Number(_Operand):
+    given = "double {0}"
+    read_packs = read = ""
+
+
+class _Made(_Operand):
+    """A result, which the operation assigns to."""
+
+    given = "T* __restrict__ {0}_of"
+    begin, addresses = _Dense.begin, _Dense.addresses
+    packs = "pack_{0}"
+    read_packs = read = "T {0};"
+    write_packs = "pack_{0}.v[k] = {0};"
+    copies_back = "copy({0}_of + (p * {threads} + threadIdx.x) * each, &pack_{0});"
+    write = "{0}_of[i] = {0};"
+
+
 _KINDS = _Dense, _One, _Row  # indexed by the kinds of `launch.pyx`
+
+
+def text_of(name, arrays, numbers, made, operation, packs=_PACKS):
+    """Return the text of a kernel, which takes arrays, numbers, results, their length, and the lengths of rows.
+
+    `arrays` are (name, kind). A thread handles `packs` packs of each array; `bytes_of_block` tells what a block does.
+    """
+    parts = [(each, _KINDS[kind]) for each, kind in arrays]
+    parts += [(each, _Number) for each in numbers] + [(each, _Made) for each in made]
+
+    def of_each(part, between=" "):
+        texts = (getattr(kind, part).format(each, number=packs, threads=_THREADS) for each, kind in parts)
+        return between.join(filter(None, texts))
+
+    joined = ("begin", " "), ("addresses", ""), ("packs", ", "), ("copies", " "), ("rows", ""), ("read_packs", " ")
+    joined += ("read", " "), ("write_packs", " "), ("copies_back", " "), ("write", " "), ("given", ", ")
+    return _BODY.format(
+        name=name,
+        operation=operation,
+        number=packs,
+        threads=_THREADS,
+        of_block=bytes_of_block(packs),
+        **{part: of_each(part, between) for part, between in joined},
+    )
+
+
+def bytes_of_block(packs=_PACKS):
+    """Return how many bytes of each result a block makes."""
+    return 16 * packs * _THREADS
 
 
 class Elementwise:
@@ -127,36 +173,50 @@ class Elementwise:
         self._is_direct = plain and outputs.split()[0] == "T" and "," not in outputs
         self._is_direct &= all(kind[0] == "T" for kind in self._parameters[: self._arrays]) and self._arrays > 0
         self._programs: dict = {}  # by kinds of operands
-        self.launched = Launches(self._made, self._arrays, len(self._parameters), _THREADS, _OF_BLOCK)
+        self.launched = Launches(self._made, self._arrays, len(self._parameters), _THREADS, bytes_of_block())
 
     def _made(self, dtype, kinds):
         """Return the kernel for arrays of a type with these layouts, or None."""
-        if dtype.name not in FLOATS or not switches.own_launches:
+        if not self.takes(dtype):
             return None
         program = self._programs.get(kinds)
         if program is None:
-            program = self._programs[kinds] = Program(f"cygrad_{self.__name__}", self._text(kinds))
+            program = self._programs[kinds] = Program(f"cygrad_{self.__name__}", self._text(kinds), options=EXACT)
         return program.kernel(dtype)
 
     def _text(self, kinds):
-        _, outputs, operation, preamble = self._given
-        types = {"T": "const T* __restrict__ {0}_of", "float64": "double {0}"}
-        arrays = [(name, _KINDS[kind]) for (_, name), kind in zip(self._parameters, kinds)]
+        names = [name for _, name in self._parameters]
+        arrays, numbers = names[: self._arrays], names[self._arrays :]
+        text = text_of(f"cygrad_{self.__name__}", list(zip(arrays, kinds)), numbers, (self.made,), self.operation)
+        return self.preamble + text
 
-        def each(part):
-            return " ".join(getattr(kind, part).format(name, number=_PACKS) for name, kind in arrays)
+    def takes(self, dtype):
+        """Whether it may be launched for arrays of a type, alone or joined with others."""
+        return self._is_direct and dtype.name in FLOATS and switches.own_launches
 
-        parts = "begin", "addresses", "packs", "copies", "rows", "read_packs", "read"
-        return preamble + _BODY.format(
-            name=f"cygrad_{self.__name__}",
-            given=", ".join(types[kind].format(name) for kind, name in self._parameters),
-            operation=operation,
-            out=outputs.split()[1],
-            number=_PACKS,
-            threads=_THREADS,
-            of_block=_OF_BLOCK,
-            **{part: each(part) for part in parts},
-        )
+    def waits(self, *operands):
+        """Return (function, operands) by which a call may be joined with others (Note [Groups]), or None."""
+        return (self, operands) if self._is_direct and len(operands) == len(self._parameters) else None
+
+    @property
+    def names(self):
+        """The names of the operands in the operation, arrays first."""
+        return [name for _, name in self._parameters]
+
+    @property
+    def made(self):
+        """The name of the result in the operation."""
+        return self._given[1].split()[1]
+
+    @property
+    def operation(self):
+        """What computes an element of the result, in C++."""
+        return self._given[2]
+
+    @property
+    def preamble(self):
+        """The functions that the operation calls."""
+        return self._given[3]
 
     def __call__(self, *operands, **how):
         """Return the result, or None if the kernel writes into an array that was passed."""

@@ -53,11 +53,12 @@ _UNASKED = 48 << 10  # bytes of shared memory that a block may have without an o
 class Program:
     """A kernel named like the function in its text, which is `extern "C" __global__ void name(...)`.
 
-    `types` are the supported element types. `text` may use macros, whose values are given at launch.
+    `types` are the supported element types. `text` may use macros, whose values are given at launch. `options` are the
+    compiler's.
     """
 
-    def __init__(self, name, text, types=FLOATS):
-        self.name, self.text, self.types = name, text, types
+    def __init__(self, name, text, types=FLOATS, options=()):
+        self.name, self.text, self.types, self.options = name, text, types, options
         self._compiled: dict = {}
 
     def takes(self, *arrays):
@@ -68,7 +69,7 @@ class Program:
     def kernel(self, dtype, **macros):
         """Return CuPy's kernel for a type."""
         defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
-        return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
+        return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name, self.options)
 
     def launch(self, dtype, blocks, threads, args, shared=0, **macros):
         """Launch it on a grid of `blocks` blocks with `threads` threads each; an integer gives a one-dimensional size.

@@ -43,6 +43,7 @@ def _map(name, formula):
             return found
         return fused(a) if a.dtype.kind in "fV" else getattr(numpy_fallback, name)(a)
 
+    function.waits = fused.waits
     return function
 
 
@@ -56,6 +57,7 @@ def _gradient(name, formula):
             return found
         return fused(grad, a) if a.dtype.kind in "fV" else getattr(numpy_fallback, name)(grad, a)
 
+    function.waits = lambda grad, a, over=False: fused.waits(grad, a)
     return function
 
 
@@ -85,4 +87,7 @@ threshold_backward = _gradient("threshold_backward", "x <= W(0) ? W(0) : g")
 
 def gelu(a, approximate="none"):
     """Return a * Phi(a) with the normal distribution function Phi, or its approximation with "tanh"."""
-    return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)
+    return (gelu_tanh if approximate == "tanh" else gelu_exact)(a)
+
+
+gelu.waits = lambda a, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_exact).waits(a)

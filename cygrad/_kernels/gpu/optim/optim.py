@@ -15,7 +15,7 @@ import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
-from cygrad._kernels.gpu.runtime.graph_capture import current, keep, kept, place, uploaded
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded, used
 
 _CHUNK = 1 << 14  # elements per block
 _THREADS = 256
@@ -243,7 +243,7 @@ def launch(program, rows, numbers, steps=()):
 
     `steps` are step counts on the GPU, incremented first.
     """
-    keep(rows, numbers, steps)
+    used(rows, numbers, steps)
     pointers = []
     for row in rows:
         line = [0 if a is None else a.data.ptr for a in row]

@@ -15,7 +15,7 @@ import numpy as np
 from cygrad._kernels.cpu.random.random import EXPONENTIALS, NORMALS, UNIFORMS
 from cygrad._kernels.cpu.random.twister import KINDS
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, on_device
-from cygrad._kernels.gpu.runtime.graph_capture import current
+from cygrad._kernels.gpu.runtime.graph_capture import current, settle
 
 
 class Stream:
@@ -105,6 +105,7 @@ def _kernel(name, inputs, outputs, operation, preamble, is_captured, _library):
 def _run(numbers, count, name, inputs, outputs, operation, preamble, arrays, **how):
     """Launch a kernel that draws `count` counters."""
     capture = current()
+    settle()
     drawn = numbers.take(count) if capture is None else capture.draw(numbers, count)
     _kernel(name, inputs, outputs, operation, preamble, capture is not None, cupy())(*drawn, *arrays, **how)
 

@@ -66,6 +66,7 @@ class Capture:
         self.workspaces = {}  # cuBLAS workspaces, by stream
         self.plans = {}  # cuFFT's plans, by GPU, stream and arguments
         self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
+        self.groups: Any = None  # what waits to be launched together (Note [Groups]), in compiled steps
         self._allocating = cupy().cuda.using_allocator(allocator.for_graphs(pool.pool.malloc))
         self._beside = {}  # by GPU: the stream for copies
 
@@ -153,6 +154,29 @@ def keep(*values):
     capture = current() if captures else None
     if capture is not None:
         capture.keep(values)
+
+
+def used(*values):
+    """Tell a running capture that arrays are about to be used directly: it keeps them, and launches what waits."""
+    if captures:
+        keep(*values)
+        settle()
+
+
+def join(form, operands, args=()):
+    """Let the call of a GPU form wait to be launched together with others, and return its result.
+
+    None if it cannot wait: then all that waits has been launched.
+    """
+    capture = current()
+    return None if capture is None or capture.groups is None else capture.groups.take(form, operands, args)
+
+
+def settle():
+    """Launch what waits in the capture of this thread."""
+    capture = current()
+    if capture is not None and capture.groups is not None:
+        capture.groups.launch()
 
 
 def kept(value):

@@ -1,0 +1,622 @@
+"""Captured steps on a GPU: a graph that is launched again with the arguments of each call.
+
+Note [Captured steps on GPUs]
+-----------------------------
+On a GPU, the driver captures what a step launches (Note [Captures] in `_kernels/gpu/runtime/graph_capture.py`). While it
+captures, nothing runs. So the Python code of the step runs once more, without an effect, to be captured: its arguments
+have the memory of the graph meanwhile, and all that it changes of tensors is put back afterwards. That is permitted since
+two calls have shown before that the step changes nothing else.
+
+    capture   runs the second call as it is written, and sees whether it leaves anything behind but results, gradients and
+              new versions, all of it on one GPU
+    check     has the third call captured, launches the graph on copies, runs the call as it is written, and compares bits
+    replay    tests what `Program` tests (Note [Captured steps]), launches the graph, and leaves what eager leaves
+
+What a graph reads is fixed: numbers, and tensors in main memory, would be those of the captured call. So no step is
+captured that can reach a tensor in main memory, and numbers of optimizers are compared in each call.
+"""
+
+cimport cython
+
+from cygrad._core.engine.run cimport passes_begun
+from cygrad._core.graph.inplace cimport set_grad
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.spent_gradients cimport is_unshared
+from cygrad._core.graph.tensor cimport REQUIRES_GRAD, IS_INFERENCE, Tensor, VersionCounter, counter_of, version_of, wrap
+from cygrad._core.replay.program cimport KEPT, NONE, REPLACED, UNSEEN, is_plain_now
+from cygrad._core.runtime.thread_state cimport thread_state
+from cygrad._core.types.dtypes cimport default_dtype
+
+import gc
+from bisect import bisect_right
+from weakref import getweakrefcount
+
+from numpy import ndarray
+
+from cygrad._core.engine.streams import place_of
+from cygrad._core.registry.several_gpus import attend_captures
+from cygrad._core.replay.capture import add_arguments, check_graph, has_others, living_tensors, resting_collector
+from cygrad._core.replay.program import MISS, Refusal, Unfit, is_plain_state
+from cygrad._core.runtime.thread_state import set_stream
+from cygrad._kernels.device.cupy_library import cupy, current_device, gpu_class, on_device
+from cygrad._kernels.device.gpu_forms import extent
+from cygrad._library import later
+
+graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")      # both are needed only on GPUs
+captured_work = later("cygrad._kernels.gpu.launch.captured_work")
+
+cdef object _miss = MISS
+
+IN_MEMORY = "a tensor in main memory can be reached, whose values a graph cannot read anew"
+
+
+def is_on_gpu(Tensor t not None):
+    """Whether a tensor is in the memory of a GPU."""
+    return t.array is not None and type(t.array) is gpu_class()
+
+
+cdef inline bint is_here(object array, int device) except -1:
+    return type(array) is gpu_class() and array.data.device_id == device
+
+
+# ----------------------------------------------------------------------------------------- what was there before
+
+@cython.final
+@cython.no_gc
+cdef class Former:
+    """A tensor that existed before a call, and what it was like."""
+
+    cdef Tensor tensor
+    cdef object array, grad, grad_fn, counter, op_name, code
+    cdef long long version
+    cdef int lasti
+    cdef unsigned int flags
+
+    def __init__(self, Tensor t not None):
+        self.tensor, self.flags = t, t.flags
+        self.array, self.grad, self.grad_fn, self.counter = t.array, t.grad_, t.grad_fn_, t.counter
+        self.version = version_of(t)
+        if t.counter is not None:
+            self.op_name, self.code, self.lasti = t.counter.op_name, t.counter.code, t.counter.lasti
+
+    cdef int put_back(self) except -1:
+        """Let the tensor be what it was."""
+        cdef Tensor t = self.tensor
+        cdef VersionCounter counter = t.counter
+        t.array, t.flags, t.grad_fn_ = self.array, self.flags, self.grad_fn
+        if t.grad_ is not self.grad:
+            set_grad(t, self.grad)
+        if counter is not None:
+            counter.version, counter.op_name, counter.code, counter.lasti = (
+                self.version, self.op_name, self.code, self.lasti)
+        return 0
+
+
+cdef dict formers():
+    """{id: Former} of each tensor that lives."""
+    return {id(t): Former(t) for t in living_tensors()}
+
+
+# ------------------------------------------------------------------------------------------------ capturing
+
+def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple reachable=(), bint joins=True,
+            positions=int):
+    """Run `call()` once, and return (its value, a `GpuProgram` that `check` completes, or a Refusal).
+
+    `arguments` are the tensors among the arguments of the step, `reachable` the other tensors that it can reach,
+    `flatten` lists the tensors of its value. If not `sees_grads`, the step looks at no `grad` but by means of a backward
+    pass. `joins`: launch elementwise functions together. `positions()` tells where random numbers in main memory stand.
+    """
+    cdef unsigned long long passes = passes_begun()
+    reason = unfit_tensors(arguments, reachable) or is_plain_state()
+    if reason is None and graph_capture.is_capturing():
+        reason = "the stream is being captured already"
+    if reason:
+        return call(), Refusal(reason, None, None)
+    before, standing = formers(), positions()
+    value = call()
+    if positions() != standing:
+        return value, Refusal("random numbers are drawn in main memory", None, None)
+    cdef GpuProgram program = GpuProgram.__new__(GpuProgram)
+    program.joins = joins
+    program.device, program.sees_grads = current_device(), sees_grads or passes_begun() != passes
+    try:
+        with resting_collector():
+            changed = changes_of(before, arguments, program.device)
+            check_leftovers(before, flatten(value), changed[0])
+            check_results(flatten(value), before)
+            if passes_begun() != passes:
+                check_histories(arguments)
+    except Unfit as unfit:
+        return value, Refusal(str(unfit), None, None)
+    return value, program
+
+
+cdef object unfit_tensors(list arguments, tuple reachable):
+    """Why a step with these tensors cannot be captured, or None."""
+    cdef Tensor t
+    cdef int device = current_device()
+    for t in arguments:
+        if not is_here(t.array, device):
+            return "an argument is not in the memory of the current GPU"
+        if t.tangents is not None:
+            return "an argument has a tangent"
+        if not captured_work.has_room(t.array):
+            return "an argument is a small part of the memory that it spans, or runs backwards"
+    for t in reachable:
+        if type(t.array) is ndarray and t.array.size:
+            return IN_MEMORY
+        if type(t.array) is not ndarray and not is_here(t.array, device):
+            return "a tensor outside of the step is not in the memory of the current GPU"
+    return None
+
+
+cdef int check_histories(list arguments) except -1:
+    for t in arguments:
+        if (<Tensor>t).grad_fn_ is not None:
+            raise Unfit("an argument has a history, which a backward pass of the step may reach")
+    return 0
+
+
+cdef tuple changes_of(dict before, list arguments, int device):
+    """([(Former, new grad) of each tensor whose `grad` was changed], {id of a counter: its change}); raises Unfit."""
+    cdef Former seen
+    cdef Tensor t
+    cdef dict counts = {}
+    cdef list grads = []
+    cdef set given = {id(t) for t in arguments}
+    for seen in before.values():
+        t = seen.tensor
+        if t.array is not seen.array and id(t) not in given:
+            raise Unfit("a tensor outside of the step gets other memory")
+        if t.flags != seen.flags or t.grad_fn_ is not seen.grad_fn:
+            raise Unfit("a tensor outside of the step gets a history, or requires grad from now on, or no more")
+        if seen.counter is not None and t.counter is not seen.counter:
+            raise Unfit("a tensor outside of the step gets another version counter")
+        if version_of(t) != seen.version and not t.flags & IS_INFERENCE:
+            if id(t) in given:
+                raise Unfit("an argument is changed in place")
+            if not is_here(t.array, device):
+                raise Unfit("a tensor that is not in the memory of the GPU is changed")
+            counts[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
+                                     (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
+        if t.grad_ is not seen.grad:
+            if id(t) in given:
+                raise Unfit("an argument gets a gradient")
+            if t.grad_ is not None and id(t.grad_) in before:
+                raise Unfit("a tensor outside of the step becomes a gradient")
+            grads.append((seen, t.grad_))
+    return grads, counts
+
+
+cdef int check_leftovers(dict before, list leaves, list grads) except -1:
+    """Raise if a new tensor lives on that is neither a result nor a gradient."""
+    cdef set known = {id(t) for t in leaves}
+    known.update([id((<Tensor>t).view.base) for t in leaves if (<Tensor>t).view is not None])
+    for t in leaves:
+        add_arguments((<Tensor>t).grad_fn_, known)
+    known.update([id(grad) for _, grad in grads])
+    if has_others(living_tensors(), before, known):
+        gc.collect()
+        if has_others(living_tensors(), before, known):
+            raise Unfit("a new tensor outlives the step")
+    return 0
+
+
+cdef int check_results(list leaves, dict before) except -1:
+    """Raise if a new result has a history, whose backward pass comes later."""
+    cdef Tensor t
+    for t in leaves:
+        if id(t) in before:
+            continue
+        if t.grad_fn_ is not None:
+            check_graph(t.grad_fn_)
+        elif t.flags & REQUIRES_GRAD:
+            raise Unfit("a new leaf is returned")
+    return 0
+
+
+# --------------------------------------------------------------------------------------------- parts of a program
+
+@cython.final
+cdef class Given:
+    """What an argument must be like."""
+
+    cdef type cls
+    cdef object dtype, shape, strides
+    cdef unsigned int flags
+    cdef bint is_view, has_history
+    cdef int before
+
+    def __init__(self, Tensor t not None, bint sees_grads):
+        self.cls, self.flags = type(t), t.flags
+        self.dtype, self.shape, self.strides = t.array.dtype, t.array.shape, t.array.strides
+        self.is_view, self.has_history = t.view is not None, t.grad_fn_ is not None
+        self.before = UNSEEN if not sees_grads else NONE if t.grad_ is None else KEPT
+
+    cdef str misfit(self, object value, int device):
+        """Why a tensor does not fit, or None."""
+        cdef Tensor t
+        if type(value) is not self.cls:
+            return "an argument is of another class"
+        t = <Tensor>value
+        if not is_here(t.array, device):
+            return "an argument is not in the memory of the GPU"
+        if t.array.dtype != self.dtype or t.array.shape != self.shape or t.array.strides != self.strides:
+            return "an argument has another dtype, shape or strides"
+        if t.flags != self.flags or (t.grad_fn_ is not None) != self.has_history:
+            return "an argument requires grad, or does no more, or has a history"
+        if (t.view is not None) != self.is_view or t.view is not None and not self.has_history and (
+                t.view.base.flags & REQUIRES_GRAD):
+            return "an argument is a view, or is none any more"
+        if self.before != UNSEEN and (t.grad_ is not None) != (self.before == KEPT) or t.tangents is not None:
+            return "an argument has a grad, or has none any more"
+        if t.accumulator is not None and t.accumulator.hooks is not None and self.before != UNSEEN:
+            return "an argument has hooks"
+        return None
+
+
+@cython.final
+cdef class Outside:
+    """A tensor outside of the step that it uses, and what it must be like."""
+
+    cdef Tensor tensor
+    cdef object array, grad
+    cdef unsigned int flags
+    cdef int before
+    cdef bint may_have_hooks
+
+    cdef str misfit(self):
+        """Why the tensor does not fit, or None."""
+        cdef Tensor t = self.tensor
+        if t.array is not self.array:
+            return "a tensor outside of the step has other memory"
+        if t.flags != self.flags or t.grad_fn_ is not None or t.tangents is not None:
+            return "a tensor outside of the step requires grad, or does no more, or has a history"
+        if t.accumulator is not None and t.accumulator.hooks is not None and not self.may_have_hooks:
+            return "a tensor outside of the step has hooks"
+        if self.before == NONE and t.grad_ is not None or self.before == KEPT and t.grad_ is not self.grad or (
+                self.before == REPLACED and t.grad_ is None):
+            return "a tensor outside of the step has a grad, or has none any more, or has another"
+        return None
+
+
+@cython.final
+cdef class Twin:
+    """A new tensor of the step, of which each call gets a fresh one. `array` is the graph's."""
+
+    cdef readonly object array
+    cdef Node grad_fn
+    cdef int output_nr
+    cdef unsigned int flags
+    cdef long long version
+    cdef tuple origin
+
+    def __init__(self, Tensor t not None):
+        self.array, self.grad_fn, self.output_nr, self.flags = t.array, t.grad_fn_, t.output_nr_, t.flags
+        self.version = version_of(t)
+        self.origin = t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
+
+    cdef Tensor fresh(self):
+        """A tensor like it, in uninitialized memory."""
+        cdef Tensor t = wrap(captured_work.room_for(self.array))
+        t.flags, t.grad_fn_, t.output_nr_ = self.flags, self.grad_fn, self.output_nr
+        if self.version:
+            counter_of(t).version = self.version
+        if self.origin[0]:
+            t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti = self.origin
+        return t
+
+    cdef bint fits(self, Tensor t) except -1:
+        """Whether a former gradient may be overwritten: nothing refers to it and its memory but the `grad` field."""
+        return (type(t) is Tensor and is_here(t.array, self.array.data.device_id) and is_unshared(t, 2)
+                and t.array.dtype == self.array.dtype and t.array.shape == self.array.shape
+                and t.array.strides == self.array.strides and t.flags == self.flags and t.view is None
+                and t.grad_fn_ is None and t.grad_ is None and t.accumulator is None and t.tangents is None
+                and t.attributes is None and getweakrefcount(t) == 0 and getweakrefcount(t.array) == 0)
+
+
+class Line:
+    """What a graph does, for explanations."""
+
+    def __init__(self, kind, op, bytes_read=0, bytes_written=0):
+        self.kind, self.op, self.site = kind, op, None
+        self.bytes_read, self.bytes_written = bytes_read, bytes_written
+
+    def __repr__(self):
+        return f"<{self.kind} {self.op}>"
+
+
+# ------------------------------------------------------------------------------------------------- programs
+
+@cython.final
+cdef class GpuProgram:
+    """A captured step on a GPU; see Note [Captured steps on GPUs]. It has the methods of `Program`."""
+
+    cdef int device
+    cdef bint sees_grads, joins, is_running
+    cdef object work                    # a `CapturedWork`; None before `check`
+    cdef list guards                    # a Given for each argument
+    cdef list outside                   # of Outside
+    cdef list results                   # a Twin, the number of an argument or of an earlier result, or a Tensor outside
+    cdef list grads                     # (Outside, Twin, or None to clear it)
+    cdef list counts                    # (VersionCounter, by how much, op name, code, instruction offset)
+    cdef list lows, highs               # of the memory that it uses
+    cdef unsigned int modes
+    cdef object default                 # dtype
+    cdef str missed
+
+    history = None
+    is_pass = False
+
+    @property
+    def externals(self):
+        """The tensors outside of the arguments that the step reads or changes."""
+        return [] if self.work is None else [(<Outside>e).tensor for e in self.outside]
+
+    @property
+    def arguments(self):
+        """The number of arguments."""
+        return len(self.guards)
+
+    @property
+    def entries(self):
+        """What a replay launches."""
+        return [Line("graph", None), *[Line(*line) for line in self.work.lines]]
+
+    @property
+    def memory(self):
+        """Bytes that the program holds."""
+        return self.work.size
+
+    @property
+    def effects(self):
+        """What a replay changes besides bytes, as texts."""
+        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in self.counts]
+        for e, made in self.grads:
+            shape = tuple((<Outside>e).array.shape)
+            texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
+        return texts
+
+    @property
+    def live(self):
+        """What a replay reads anew: nothing, since a graph holds its numbers."""
+        return []
+
+    def why_missed(self):
+        """The guard that failed in the last replay, or None."""
+        return self.missed
+
+    # -- replaying --
+
+    def replay(self, list arguments not None, tuple call=None):
+        """Do the step, and return its tensors; or MISS, with nothing done."""
+        if self.is_running:
+            self.missed = "another thread replays this program"
+            return _miss
+        self.is_running = True
+        try:
+            self.missed = self.misfit(arguments)
+            if self.missed is not None:
+                return _miss
+            with on_device(self.device):
+                return self.run(arguments)
+        finally:
+            self.is_running = False
+
+    cdef str misfit(self, list arguments):
+        """Why a call does not fit, or None."""
+        cdef str reason
+        cdef Py_ssize_t i
+        if not is_plain_now(self.modes, False):
+            return "a mode of the thread differs"
+        if default_dtype() is not self.default:
+            return "the default dtype differs"
+        if len(arguments) != len(self.guards):
+            return "there are more arguments, or fewer"
+        if graph_capture.is_capturing():
+            return "the stream is being captured"
+        for e in self.outside:
+            reason = (<Outside>e).misfit()
+            if reason is not None:
+                return reason
+        for i in range(len(arguments)):
+            reason = (<Given>self.guards[i]).misfit(arguments[i], self.device)
+            if reason is not None:
+                return reason
+            low, high = extent((<Tensor>arguments[i]).array)
+            place = bisect_right(self.lows, low) - 1
+            if place >= 0 and low < self.highs[place] or place + 1 < len(self.lows) and self.lows[place + 1] < high:
+                return "an argument shares memory with a tensor that the step uses"
+        return None
+
+    cdef list run(self, list arguments):
+        cdef list found = [], grads = []
+        cdef VersionCounter counter
+        cdef Outside e
+        cdef Tensor t
+        for e, made in self.grads:          # all memory first: there may be too little
+            t = e.tensor.grad_
+            grads.append(None if made is None else t if t is not None and (<Twin>made).fits(t) else (<Twin>made).fresh())
+        for r in self.results:
+            found.append((<Twin>r).fresh() if type(r) is Twin else r if isinstance(r, Tensor) else
+                         arguments[r] if r >= 0 else found[-1 - r])
+        self.work.launch([(<Tensor>t).array for t in arguments])
+        for (e, made), t in zip(self.grads, grads):
+            if t is not None:
+                captured_work.copy(t.array, (<Twin>made).array)
+                if t.counter is not None:
+                    t.counter.version = (<Twin>made).version
+            if e.tensor.grad_ is not t:
+                set_grad(e.tensor, t)
+        for r, value in zip(self.results, found):
+            if type(r) is Twin:
+                captured_work.copy((<Tensor>value).array, (<Twin>r).array)
+        for counter, by, op_name, code, lasti in self.counts:
+            counter.version += <long long>by
+            counter.op_name, counter.code, counter.lasti = op_name, code, lasti
+        return found
+
+    # -- capturing --
+
+    cdef int record(self, call, list arguments, flatten) except -1:
+        """Have `call()` captured, and put back what it changes of tensors. Raises Unfit."""
+        cdef Former seen
+        cdef Tensor t
+        before = formers()
+        work = captured_work.CapturedWork(self.device, self.joins)
+        given = [(<Tensor>t).array for t in arguments]
+        failure = None
+        self.modes, self.default = thread_state().modes, default_dtype()
+        former = set_stream(None)
+        try:
+            with resting_collector(), work.capturing(given):
+                set_stream(place_of(cupy().cuda.get_current_stream(), self.device))
+                attend_captures(graph_capture.keep)
+                for t, array in zip(arguments, work.taken):
+                    t.array = array
+                value = call()
+                graph_capture.settle()
+                self.enter(work, before, arguments, flatten(value))
+        except Unfit:
+            raise
+        except Exception as error:
+            failure = f"it cannot be captured as a graph: {(str(error) or type(error).__name__).splitlines()[0]}"
+        finally:
+            set_stream(former)
+            attend_captures(graph_capture.keep if graph_capture.captures else None)
+            for seen in before.values():
+                seen.put_back()
+        if failure is not None:
+            raise Unfit(failure)
+        self.work = work
+        return 0
+
+    cdef int enter(self, work, dict before, list arguments, list leaves) except -1:
+        """Take over what the captured call has done to tensors; raises Unfit."""
+        cdef Former seen
+        cdef Tensor t
+        cdef dict at = {}, outside = {}, places = {id(t): i for i, t in enumerate(arguments)}
+        cdef set owned = set()              # addresses of the memory of new tensors
+        grads, counts = changes_of(before, arguments, self.device)
+        check_leftovers(before, leaves, grads)
+        check_results(leaves, before)
+        self.guards, self.outside, self.results, self.grads = [], [], [], []
+        self.counts = list(counts.values())
+        for t in arguments:
+            self.guards.append(Given(t, self.sees_grads))
+        used, changed = work.used, {id((<Former>seen).tensor) for seen, _ in grads}
+        for seen in before.values():
+            t = seen.tensor
+            if id(t) in places:
+                continue
+            is_used = type(seen.array) is gpu_class() and id(seen.array.data.mem) in used
+            if is_used or id(t) in changed or (t.counter is not None and id(t.counter) in counts):
+                outside[id(t)] = self.outsider(seen)
+        for seen, grad in grads:
+            if seen.grad is not None and id((<Tensor>seen.grad).array.data.mem) in used:
+                raise Unfit("a gradient is used, and then replaced")
+            if grad is not None and (<Tensor>grad).grad_fn_ is not None:
+                raise Unfit("a new gradient has a history")
+            self.grads.append((outside[id(seen.tensor)], None if grad is None else self.twin(work, grad, owned)))
+        new = {id(grad) for _, grad in grads}
+        for i, t in enumerate(leaves):
+            if id(t) in at:
+                self.results.append(-1 - <Py_ssize_t>at[id(t)])
+            elif id(t) in places:
+                self.results.append(places[id(t)])
+            elif id(t) in before:
+                if id(t) not in outside:
+                    raise Unfit("a tensor that the step does not use is returned")
+                self.results.append(t)
+            elif id(t) in new:
+                raise Unfit("a new gradient is returned")
+            else:
+                self.results.append(self.twin(work, t, owned))
+            at[id(t)] = i
+        spans = sorted({(mem.ptr, mem.ptr + mem.size) for mem in used.values()})
+        self.lows, self.highs = [low for low, _ in spans], [high for _, high in spans]
+        return 0
+
+    cdef Outside outsider(self, Former seen):
+        cdef Outside e = Outside.__new__(Outside)
+        cdef Tensor t = seen.tensor
+        e.may_have_hooks = not self.sees_grads
+        if t.accumulator is not None and t.accumulator.hooks is not None and not e.may_have_hooks:
+            raise Unfit("a tensor outside of the step has hooks")
+        if t.grad_fn_ is not None or t.tangents is not None:
+            raise Unfit("a tensor outside of the step has a history")
+        e.tensor, e.array, e.flags, e.grad = t, t.array, t.flags, None
+        e.before = NONE if seen.grad is None else KEPT if seen.grad is t.grad_ else REPLACED
+        if t.grad_ is seen.grad and not self.sees_grads:
+            e.before = UNSEEN
+        if e.before == KEPT:
+            e.grad = seen.grad
+        return e
+
+    cdef Twin twin(self, work, Tensor t, set owned):
+        """What a new tensor is like; raises Unfit for one whose memory is not its own."""
+        if type(t) is not Tensor or t.view is not None or t.attributes or t.grad_ is not None or t.tangents is not None:
+            raise Unfit("a view, or a tensor of an unusual kind, is returned")
+        if not is_here(t.array, self.device) or not captured_work.has_room(t.array):
+            raise Unfit("a tensor on memory that is not its own is returned")
+        if t.array.size:
+            if not work.owns(t.array) or t.array.data.mem.ptr in owned:
+                raise Unfit("a tensor on memory that is not its own is returned")
+            owned.add(t.array.data.mem.ptr)
+        return Twin(t)
+
+    # -- comparing --
+
+    def check(self, call, list arguments not None, flatten):
+        """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, a Refusal if the
+        call cannot be captured, or None)."""
+        cdef str reason
+        if self.work is None:
+            try:
+                self.record(call, arguments, flatten)
+            except Unfit as unfit:
+                return call(), Refusal(str(unfit), None, None)
+        reason = self.misfit(arguments)
+        if reason is not None:
+            return call(), f"does not fit: {reason}"
+        with on_device(self.device):
+            try:
+                memory = self.work.snapshot()
+            except MemoryError:
+                return call(), Refusal("there is too little memory to compare two calls", None, None)
+            positions = self.work.positions()
+            self.work.poison()
+            self.work.launch([(<Tensor>t).array for t in arguments])
+            twins = [captured_work.copied((<Twin>r).array) if type(r) is Twin else None for r in self.results]
+            grads = [None if made is None else captured_work.copied((<Twin>made).array) for _, made in self.grads]
+            drawn = self.work.positions()
+            self.work.exchange(memory)
+            self.work.set_back(positions)
+            value = call()
+            return value, self.difference(flatten(value), arguments, twins, grads, memory, drawn)
+
+    cdef str difference(self, list leaves, list arguments, list twins, list grads, dict memory, list drawn):
+        """How what a run on copies has left differs from what the eager step has left, or None."""
+        cdef Py_ssize_t i
+        cdef Tensor t
+        if len(leaves) != len(self.results):
+            return "it returns another number of tensors"
+        for i in range(len(leaves)):
+            t, r = leaves[i], self.results[i]
+            if type(r) is Twin:
+                if t.flags != (<Twin>r).flags or type(t) is not Tensor or not is_here(t.array, self.device) or (
+                        not captured_work.are_equal(t.array, twins[i])):
+                    return f"result {i} differs"
+            elif t is not (r if isinstance(r, Tensor) else arguments[r] if r >= 0 else leaves[-1 - r]):
+                return f"result {i} is another tensor"
+        for (e, _), twin in zip(self.grads, grads):
+            t = (<Outside>e).tensor.grad_
+            if (t is None) != (twin is None) or t is not None and not (
+                    is_here(t.array, self.device) and captured_work.are_equal(t.array, twin)):
+                return f"the grad of a tensor of shape {tuple((<Outside>e).array.shape)} differs"
+        if not self.work.is_as(memory):
+            return "a tensor outside of the step differs"
+        if self.work.positions() != drawn:
+            return "it draws other random numbers"
+        return None

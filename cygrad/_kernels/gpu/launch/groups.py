@@ -1,0 +1,237 @@
+"""Elementwise functions of a captured step, launched together: one kernel for all that follow each other.
+
+Note [Groups]
+-------------
+While a compiled step is captured, `gpu_forms.run` does not launch elementwise functions of our own: it lets them
+wait. A group has those of one dtype whose results have as many elements, in one order. It becomes one kernel, made of
+the texts of its functions, which keeps their results in registers and writes only those that anything else refers to.
+Each function rounds its result to the element type, and products are never contracted with sums (`EXACT`), so that a
+group gives the bits of its functions.
+
+Functions need not be called one right after the other. Sums of arrays that wait are put off, too: a function that
+does not depend on them, as the gradient of a sum does not, joins the group before. `level` is how many groups and
+sums have to be launched before. Everything else that uses arrays on a GPU first has all that waits launched
+(`settle`, waiting.pyx). What waits refers to the arrays that it reads and makes, so that nobody gets their memory
+anew.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from cygrad._kernels.device.cupy_library import current_device, gpu_class, name_of
+from cygrad._kernels.device.launch import Kernel, made_in_order
+from cygrad._kernels.device.waiting import Waiting, tell
+from cygrad._kernels.gpu.launch.elementwise_program import EXACT, bytes_of_block, text_of
+from cygrad._kernels.gpu.launch.program import Program
+
+_MOST = 44  # arrays and numbers of a kernel: a launch passes up to 48 arguments
+_THREADS = 128
+
+
+class Groups:
+    """What waits in one capture.
+
+    `lines` tells what was launched: (kind, names of the functions, bytes read, bytes written).
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[Any] = []
+        self._waiting: list[Any] = []
+        self._made: dict[int, Any] = {}  # by the id of its result
+        self._levels: dict[int, int] = {}  # the level after what makes memory, by the id of its block
+        self._filled: dict[Any, int] = {}  # by key and level: how many arguments a kernel takes at most
+
+    def take(self, form, operands, args):
+        """Let the call of a GPU form wait, and return its result; None, with all that waits launched, if it cannot."""
+        found = None
+        describe = getattr(form, "waits", None)
+        if describe is not None:
+            described = describe(*operands, *args)
+            if described is not None:
+                found = self._add(*described)
+        if found is None:
+            self.launch()
+        return found
+
+    def _add(self, work, operands):
+        """Let work wait: an elementwise function, or `Later` work on one array."""
+        if isinstance(work, Later):
+            return self._put_off(work, operands)
+        layout = work.launched.layout(operands)
+        if layout is None or not work.takes(layout[0]):
+            return None
+        dtype, kinds, rows, shape, order = layout
+        out = made_in_order(shape, order, dtype)
+        if not out.size:
+            return out
+        key = name_of(dtype), out.shape if order is None else (out.shape, out.strides)
+        level = max((self._level_for(a, key, kind) for a, kind in zip(operands, kinds)), default=0)
+        while self._filled.get((key, level), 0) + len(operands) + len(rows) + 1 > _MOST:
+            level += 1
+        self._filled[key, level] = (
+            self._filled.get((key, level), 0) + self._count(work, operands, key, level) + len(rows)
+        )
+        return self._enter(Waiting(work, operands, kinds, rows, key, level, out))
+
+    def _level_for(self, a, key, kind):
+        """Return the lowest level for a function that reads an array."""
+        maker = self._made.get(id(a))
+        if maker is not None:
+            return maker.level + (maker.key != key or kind != 0)
+        return self._levels.get(id(a.data.mem), 0) if isinstance(a, gpu_class()) else 0
+
+    def _count(self, function, operands, key, level):
+        """Return how many arguments a function adds to its group's kernel."""
+        count = 1  # for its result
+        for name, operand in zip(function.names, operands):
+            if not isinstance(operand, gpu_class()):
+                count += _is_mentioned(name, function.operation)
+            else:
+                maker = self._made.get(id(operand))
+                count += maker is None or (maker.key, maker.level) != (key, level)
+        return count
+
+    def _put_off(self, work, operands):
+        """Let work wait that is done after what makes its operand; None if that does not wait."""
+        maker = self._made.get(id(operands[0]))
+        if maker is None or maker.key is None:
+            return None
+        return self._enter(Waiting(work, operands, (), (), None, maker.level, work.room()))
+
+    def _enter(self, waiting):
+        for a in waiting.operands:
+            if id(a) in self._made:
+                self._made[id(a)].uses += 1
+        self._waiting.append(waiting)
+        self._made[id(waiting.out)] = waiting
+        self._levels[id(waiting.out.data.mem)] = waiting.level + 1
+        tell(True)
+        return waiting.out
+
+    def launch(self):
+        """Launch all that waits."""
+        if not self._waiting:
+            return
+        waiting = self._waiting
+        self.forget()
+        levels: dict[int, dict[Any, list[Any]]] = {}
+        for each in waiting:
+            levels.setdefault(each.level, {}).setdefault(each.key, []).append(each)
+        needed = {id(each.out) for each in waiting if each.is_held()}
+        for group in (group for level in levels.values() for group in level.values()):
+            inside = {id(each.out) for each in group if each.key is not None}
+            for each in group:
+                needed.update(id(a) for a in each.operands if id(a) not in inside)
+        for level in sorted(levels):
+            later = levels[level].pop(None, [])
+            for group in levels[level].values():
+                self.lines.append(_launch(group, needed))
+            for each in later:
+                each.work.do(each.operands[0], each.out)
+        self.lines = [line for line in self.lines if line is not None]
+
+    def forget(self):
+        """Let nothing wait any more."""
+        self._waiting, self._made, self._levels, self._filled = [], {}, {}, {}
+        tell(False)
+
+
+class Later:
+    """Work on one array that may be put off: `do(array, out)` fills what `room()` returns."""
+
+    def __init__(self, room, do):
+        self.room, self.do = room, do
+
+
+def _launch(group, needed):
+    """Launch the functions of a group that anything needs; return a line that tells of it."""
+    kept, wanted = [], set()
+    for each in reversed(group):
+        if id(each.out) in needed or id(each.out) in wanted:
+            kept.append(each)
+            wanted.update(map(id, each.operands))
+    if not kept:
+        return None
+    parts = _Parts(needed)
+    for each in reversed(kept):
+        parts.add(each)
+    first = kept[0]
+    total = first.out.size
+    text, packs = parts.text()
+    blocks = -(-total * first.out.itemsize // bytes_of_block(packs))
+    kernel = _kernel(text, first.out.dtype, current_device())
+    kernel((blocks,), (_THREADS,), (*parts.arrays, *parts.numbers, *parts.made, total, *parts.rows))
+    names = "+".join(each.work.__name__ for each in reversed(kept))
+    size = first.out.itemsize * total
+    return "group", names, sum(a.nbytes for a in parts.arrays), size * len(parts.made)
+
+
+class _Parts:
+    """The text of a group's kernel, and what it is launched with."""
+
+    def __init__(self, needed):
+        self.arrays: list[Any] = []
+        self.numbers: list[float] = []
+        self.made: list[Any] = []
+        self.rows: list[int] = []
+        self._needed = needed
+        self._given: list[Any] = []  # (name, kind) of each array
+        self._made_names: list[str] = []
+        self._sources: dict[Any, str] = {}  # the name in the kernel of each array
+        self._preambles: dict[str, str] = {}  # the namespace of each
+        self._lines: list[str] = []
+
+    def add(self, waiting):
+        """Add a function."""
+        function, name = waiting.work, f"r{len(self._lines)}"
+        rows, values = iter(waiting.rows), []
+        kinds = (*waiting.kinds, *[None] * (len(waiting.operands) - len(waiting.kinds)))  # None: a number
+        for own, operand, kind in zip(function.names, waiting.operands, kinds):
+            if kind is None:
+                if _is_mentioned(own, function.operation):
+                    values.append(f"const double {own} = n{len(self.numbers)};")
+                    self.numbers.append(operand)
+            else:
+                row = next(rows) if kind == 2 else None
+                values.append(f"const T {own} = {self._source(operand, kind, row)};")
+        space = self._preambles.setdefault(function.preamble, f"functions_{len(self._preambles)}")
+        made = function.made
+        text = f"{{ using namespace {space}; {' '.join(values)} T {made}; {function.operation}; {name} = {made}; }}"
+        if id(waiting.out) in self._needed:
+            self.made.append(waiting.out)
+            self._made_names.append(name)
+        else:
+            text = f"T {name}; {text}"
+        self._sources[id(waiting.out), 0, None] = name
+        self._lines.append(text)
+
+    def _source(self, operand, kind, row):
+        key = id(operand), kind, row
+        found = self._sources.get(key)
+        if found is None:
+            found = self._sources[key] = f"a{len(self.arrays)}"
+            self._given.append((found, kind))
+            self.arrays.append(operand)
+            if row is not None:
+                self.rows.append(row)
+        return found
+
+    def text(self):
+        """Return the text, and how many packs a thread handles: fewer with many arrays, for want of registers."""
+        count = len(self.arrays) + len(self.made)
+        packs = 4 if count <= 4 else 2 if count <= 8 else 1
+        spaces = "".join(f"namespace {name} {{ {text}\n}}\n" for text, name in self._preambles.items())
+        numbers = [f"n{i}" for i in range(len(self.numbers))]
+        operation = "\n".join(self._lines)
+        return spaces + text_of("cygrad_group", self._given, numbers, self._made_names, operation, packs), packs
+
+
+def _is_mentioned(name, text):
+    return re.search(rf"\b{name}\b", text) is not None
+
+
+@lru_cache(256)
+def _kernel(text, dtype, device):
+    """Return the kernel for a type, on the current GPU, which is `device`."""
+    return Kernel(Program("cygrad_group", text, options=EXACT).kernel(dtype))
