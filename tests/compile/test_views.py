@@ -94,7 +94,12 @@ def test_changes_of_replayed_views_do_and_raise_the_same(step):
         with cygrad.no_grad():
             t.add_(1)
 
-    for act in (change, lambda t: t.mul_(w), lambda t: t.zero_(), lambda t: (t if t._base is None else t._base).add_(1)):
+    for act in (
+        change,
+        lambda t: t.mul_(w),
+        lambda t: t.zero_(),
+        lambda t: (t if t._base is None else t._base).add_(1),
+    ):
         x = cygrad.randn(4, 4, requires_grad=True)
         found, expected = as_tuple(compiled(x)), as_tuple(step(x))
         texts = [error_of(act, found[0]), error_of(act, expected[0])]

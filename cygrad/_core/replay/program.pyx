@@ -8,9 +8,9 @@ The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds wh
     externals   tensors that existed before: parameters, buffers, states of optimizers. Each must still have the same array,
                 flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add
                 to it), or any (the step replaces it without reading it)
-    results     fresh tensors on fresh memory each time, views of such ones, or an argument or external itself. A result whose graph has been
-                used up by the step's own backward pass gets that graph's node, as its eager twin has one; results whose
-                backward pass comes later get one new node together (histories.pyx)
+    results     fresh tensors on fresh memory each time, views of such ones, or an argument or external itself. A
+                result whose graph has been used up by the step's own backward pass gets that graph's node, as its eager twin
+                has one; results whose backward pass comes later get one new node together (histories.pyx)
     lives       numbers that optimizers keep in dictionaries are read again before each run, random numbers are drawn from
                 the stream that an eager step would draw from (numbers.pyx)
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's

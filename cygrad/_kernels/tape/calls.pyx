@@ -373,7 +373,7 @@ cdef str name_of(object kernel):
 
 
 cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before, object found, Py_ssize_t serial) except -1:
-    """Note a call that has been done. `before` are digests of the inputs as they were, `serial` counts the blocks that existed."""
+    """Note a call that has been done. `before` are digests of the inputs, `serial` counts the blocks that existed."""
     cdef Call entry = Call.__new__(Call)
     cdef Py_ssize_t i, n = len(given.arrays)
     cdef list leaves = [], fresh = []

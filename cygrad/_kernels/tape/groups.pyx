@@ -180,4 +180,3 @@ cdef list grouped(list entries):
             else:
                 (<Group>unit).choose_registers(counts)
     return units
-

@@ -524,4 +524,3 @@ cdef list without_products_with_one(list entries):
             touch.high += factor.low
         entry.is_live = False
     return [each for each in entries if (<Entry>each).is_live]
-
