@@ -55,7 +55,7 @@ class Work:
             raise self._error
         return True
 
-    def limit(self, timeout):
+    def _limit(self, timeout):
         """Let `wait` wait for this `timedelta` at most, unless it is told otherwise."""
         self._timeout = timeout.total_seconds()
 
