@@ -169,7 +169,7 @@ def takes_options(method):
             return finished()
         work = method(self, *args, **kwargs)
         if timeout is not None and timeout >= timedelta(0):
-            work.limit(timeout)
+            work._limit(timeout)
         return work
 
     return call

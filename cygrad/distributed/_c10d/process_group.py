@@ -37,8 +37,16 @@ class ProcessGroup:
     (True, True)
     >>> group.reduce_scatter(found, [x]).wait(), group.alltoall([found], [x]).wait()
     (True, True)
-    >>> group.alltoall_base(found, x, [], []).wait(), group.barrier().wait()
+    >>> group.all_to_all_single(found, x).wait(), group.barrier().wait()
     (True, True)
+    >>> group.all_gather_single(found, x).wait(), group.reduce_scatter_single(found, x).wait()
+    (True, True)
+    >>> group.allgather_coalesced([[found]], [x]).wait(), group.all_gather_single_coalesced([found], [x]).wait()
+    (True, True)
+    >>> group.reduce_scatter_single_coalesced([found], [x]).wait()
+    True
+    >>> from datetime import timedelta
+    >>> group.set_timeout(timedelta(seconds=60))
     >>> found
     tensor([1., 2.])
     >>> group.monitored_barrier()

@@ -72,7 +72,7 @@ class Work:
             give_way()
         return False
 
-    def limit(self, timeout):
+    def _limit(self, timeout):
         """Let `wait` wait for this `timedelta` at most, unless it is told otherwise."""
         self._timeout = timeout.total_seconds()
 

@@ -38,8 +38,6 @@ class MetricsConfig:
     {'every': '10'}
     """
 
-    __slots__ = ["params"]
-
     def __init__(self, params=None):
         self.params = {} if params is None else params
 
@@ -56,6 +54,7 @@ class MetricHandler(ABC):
     >>> metrics.put_metric("images", 64, "training")
     >>> values
     [('images', 64)]
+    >>> metrics.configure(metrics.NullMetricHandler(), "training")
     """
 
     @abstractmethod
@@ -181,6 +180,7 @@ def prof(fn=None, group="torchelastic"):
     ...     return 3
     >>> step(), [name.partition(".")[2] for name in names]
     (3, ['step.success', 'step.duration.ms'])
+    >>> metrics.configure(metrics.NullMetricHandler(), "training")
     """
 
     def decorated(function):

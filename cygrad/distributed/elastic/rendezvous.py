@@ -120,9 +120,18 @@ class RendezvousInfo:
 class RendezvousHandler(ABC):
     """A way by which machines find each other.
 
-    >>> from cygrad.distributed.elastic.rendezvous import RendezvousHandler
-    >>> sorted(RendezvousHandler.__abstractmethods__)
-    ['get_backend', 'get_run_id', 'is_closed', 'next_rendezvous', 'num_nodes_waiting', 'set_closed', 'shutdown']
+    >>> import cygrad.distributed as dist
+    >>> from cygrad.distributed.elastic.rendezvous import RendezvousHandler, RendezvousInfo
+    >>> class Alone(RendezvousHandler):
+    ...     def get_backend(self): return "alone"
+    ...     def get_run_id(self): return "run1"
+    ...     def next_rendezvous(self): return RendezvousInfo(dist.HashStore(), 0, 1, None)
+    ...     def num_nodes_waiting(self): return 0
+    ...     def is_closed(self): return False
+    ...     def set_closed(self): pass
+    ...     def shutdown(self): return True
+    >>> Alone().next_rendezvous().world_size
+    1
     """
 
     @abstractmethod
@@ -230,6 +239,7 @@ class RendezvousHandlerRegistry:
 
     >>> from cygrad.distributed.elastic.rendezvous import RendezvousHandlerRegistry, RendezvousParameters
     >>> registry = RendezvousHandlerRegistry()
+    >>> registry.register("others", lambda parameters: None)
     >>> registry.create_handler(RendezvousParameters("files", "/shared", "run1", 1, 2))
     Traceback (most recent call last):
         ...

@@ -24,6 +24,8 @@ class FileStore(HashStore):
     >>> other = FileStore(path)  # in another process, as a rule
     >>> other.get("key"), other.has_extended_api()
     (b'value', False)
+    >>> [call.__name__ for call in (other.queue_push, other.queue_pop, other.queue_len)]  # raise NotImplementedError
+    ['queue_push', 'queue_pop', 'queue_len']
     >>> folder.cleanup()
     """
 

@@ -43,6 +43,15 @@ class Store:
     >>> store = dist.HashStore()
     >>> isinstance(store, dist.Store)
     True
+    >>> store.set("name", "value")
+    >>> store.append("name", "s")
+    >>> store.get("name"), store.add("counter", 2), store.check(["name"]), store.num_keys()
+    (b'values', 2, True, 2)
+    >>> store.multi_set(["a", "b"], ["1", "2"])
+    >>> store.multi_get(["a", "b"]), store.compare_set("a", "1", "3"), store.delete_key("b"), store.list_keys()
+    ([b'1', b'2'], b'3', True, ['name', 'counter', 'a'])
+    >>> store.clone().get("a")
+    b'3'
     """
 
     def __init__(self):

@@ -30,8 +30,11 @@ class TCPStore(PrefixStore):
     >>> server = dist.TCPStore("localhost", 0, is_master=True)  # port 0: one that is free
     >>> client = dist.TCPStore("localhost", server.port)
     >>> server.set("key", "value")
-    >>> client.get("key")
-    b'value'
+    >>> client.get("key"), client.multi_get(["key"])
+    (b'value', [b'value'])
+    >>> server.queue_push("tasks", "first")
+    >>> client.queue_pop("tasks")
+    b'first'
     """
 
     _servers: dict[int, HashStore] = {}

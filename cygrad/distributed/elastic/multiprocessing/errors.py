@@ -73,9 +73,9 @@ class ChildFailedError(Exception):
     >>> rank, first = error.get_first_failure()
     >>> rank, first is failure
     (1, True)
-    >>> print(error)
+    >>> print(error.format_msg())  # which is the error's text
     <BLANKLINE>
-    ============================================================
+    =====...
     train.py FAILED
     ...
     """
@@ -130,10 +130,16 @@ class ErrorHandler:
     >>> folder = tempfile.TemporaryDirectory()
     >>> os.environ["TORCHELASTIC_ERROR_FILE"] = os.path.join(folder.name, "error.json")
     >>> handler = ErrorHandler()
+    >>> handler.initialize()
     >>> handler.record_exception(ValueError("no data"))
+    >>> handler.dump_error_file(os.environ["TORCHELASTIC_ERROR_FILE"], error_code=3)  # usually another one's file
     >>> with open(os.environ["TORCHELASTIC_ERROR_FILE"]) as file:
-    ...     json.load(file)["message"]["message"]
-    'ValueError: no data'
+    ...     error = json.load(file)
+    >>> error["message"]["message"], error["message"]["errorCode"]
+    ('ValueError: no data', 3)
+    >>> handler.override_error_code_in_rootcause_data("error.json", error, 4)
+    >>> error["message"]["errorCode"]
+    4
     >>> del os.environ["TORCHELASTIC_ERROR_FILE"]
     >>> folder.cleanup()
     """
