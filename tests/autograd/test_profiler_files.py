@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sqlite3
 
 import pytest
 
@@ -10,6 +9,8 @@ import cygrad as torch
 from cygrad.autograd import profiler
 from cygrad.autograd.profiler import profile, record_function
 from helpers import fails, leaf
+
+sqlite3 = pytest.importorskip("sqlite3")  # a CPython built without SQLite's headers lacks it
 
 
 class Cube(torch.autograd.Function):

@@ -202,6 +202,7 @@ def test_hooks_on_saved_tensors_inside():
 
 
 def test_autocast_inside():
+    pytest.importorskip("ml_dtypes")
     x, w = torch.randn(3, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         expected = gradients(net, (x, w))
