@@ -238,6 +238,25 @@ def resnet(uses_cudnn, with_adam=False, batch=128, narrower=1):
     return make
 
 
+def convolution(dtype, uses_cudnn):
+    """Return a convolution with 3 x 3 windows, forward and backward."""
+
+    def make(torch):
+        of_type = getattr(torch, dtype)
+        x = torch.randn(128, 128, 32, 32, device="cuda").to(of_type).requires_grad_()
+        w = torch.randn(128, 128, 3, 3, device="cuda").to(of_type).requires_grad_()
+        g = torch.randn(128, 128, 32, 32, device="cuda").to(of_type)
+
+        def run():
+            x.grad = w.grad = None
+            with torch.backends.cudnn.flags(enabled=uses_cudnn or torch is not cygrad):
+                torch.nn.functional.conv2d(x, w, padding=1).backward(g)
+
+        return run
+
+    return make
+
+
 def reduction(shape, dim):
     """Return a sum along a dimension."""
 
@@ -315,6 +334,11 @@ _CAPTURED = (
     "ResNet-18's shape, 128x3x32x32, Adam",
 )
 MAKERS |= {f"{row}, captured": captured(MAKERS[row]) for row in _CAPTURED}
+MAKERS |= {
+    f"convolution 128x128x32x32, {dtype}, {'with' if uses_cudnn else 'without'} cuDNN": convolution(dtype, uses_cudnn)
+    for dtype in ("float32", "bfloat16")
+    for uses_cudnn in (False, True)
+}
 MAKERS |= {
     f"attention, {dtype}, heads of {size}{', causal' if is_causal else ''}": attention(dtype, size, is_causal)
     for dtype in ("bfloat16", "float16")

@@ -137,6 +137,17 @@ def attention(*shape, dtype=torch.float32, **how):
     return of(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **how), shape, shape, shape, dtype=dtype)
 
 
+def convolution(allow_tf32, dtype=torch.float32, uses_cudnn=True, **how):
+    """Return a check of a convolution, by cuDNN if it is there, or without it."""
+    check = of(lambda x, w, b: F.conv2d(x, w, b, **how), (4, 72, 12, 12), (80, 72, 3, 3), (80,), dtype=dtype)
+
+    def results(device):
+        with torch.backends.cudnn.flags(enabled=uses_cudnn, allow_tf32=allow_tf32):
+            return check(device)
+
+    return results
+
+
 CHECKS = {
     "there and back": lambda device: [drawn(1000, device=device) * 1],
     "elementwise": of(lambda x, y: (x * y + 1).tanh().exp() / 3 - y, (1000,), (1000,)),
@@ -160,7 +171,11 @@ CHECKS = {
     "attention": attention(2, 3, 100, 64),
     "attention, float16, causal": attention(2, 3, 100, 64, dtype=torch.float16, is_causal=True),
     "attention, bfloat16, wide": attention(2, 3, 100, 128, dtype=torch.bfloat16),
-    "convolution": of(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 8, 12, 12), (16, 8, 3, 3), (16,)),
+    "convolution": convolution(False, padding=1),
+    "convolution, TF32": convolution(True, padding=1),
+    "convolution on tensor cores, TF32": convolution(True, uses_cudnn=False, padding=1, stride=2),
+    "convolution on tensor cores, float16": convolution(True, torch.float16, uses_cudnn=False, padding=1),
+    "convolution on tensor cores, bfloat16": convolution(True, torch.bfloat16, uses_cudnn=False, dilation=2),
     "convolution by channels": of(lambda x, w: F.conv2d(x, w, stride=2, groups=8), (4, 8, 12, 12), (8, 1, 3, 3)),
     "pooling": of(lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), (4, 8, 12, 12)),
     "indices": picked,
@@ -187,7 +202,7 @@ def check(name):
         if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
             return {"problem": f"shape {a.shape} for {b.shape}, or non-finite values in other places"}
         error = max(error, float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30)))
-    bound = 5e-2 if "bfloat16" in name else 1e-2 if "float16" in name else 1e-3
+    bound = 5e-2 if "bfloat16" in name else 1e-2 if "float16" in name else 5e-3 if "TF32" in name else 1e-3
     result = {"error": error, "seconds": round(taken, 2)}
     return result if error < bound else {**result, "problem": f"differs from the CPU by {error:.2g} of the largest"}
 
