@@ -25,7 +25,7 @@ _FUNCTIONS = {
     "|": "bitwise_or",
     "^": "bitwise_xor",
 }
-# What PyTorch calls the operators whose left operand is the other one, and those that are methods of their own
+# What PyTorch calls the operators with the tensor on the right, which is their first argument, and some others
 _REFLECTED = {
     "-": "__rsub__",
     "/": "__rtruediv__",
@@ -33,6 +33,9 @@ _REFLECTED = {
     "** or pow()": "__rpow__",
     "//": "__rfloordiv__",
     "%": "__rmod__",
+    "&": "__rand__",
+    "|": "__ror__",
+    "^": "__rxor__",
 }
 _METHODS = {"** or pow()": "__pow__", "//": "__floordiv__", "&": "__and__", "|": "__or__", "^": "__xor__"}
 _SEQUENCES = (str, bytes, bytearray, list, tuple)
@@ -72,6 +75,6 @@ def _taken_over(symbol, a, b):
     if symbol not in _FUNCTIONS:
         return NotImplemented
     name = _METHODS.get(symbol, _FUNCTIONS[symbol])
-    if not isinstance(a, Tensor) and symbol in _REFLECTED:
-        a, b, name = b, a, _REFLECTED[symbol]
+    if not isinstance(a, Tensor):
+        a, b, name = b, a, _REFLECTED.get(symbol, name)
     return ask(getattr(Tensor, name), (a, b), (a, b), {})

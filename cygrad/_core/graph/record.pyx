@@ -13,7 +13,7 @@ the first write.
 """
 
 cimport numpy as cnp
-from numpy cimport ndarray, PyArray_ITEMSIZE, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
+from numpy cimport ndarray, PyArray_ITEMSIZE, PyArray_TYPE, PyArray_SAMESHAPE
 
 import numpy as np
 

@@ -137,7 +137,8 @@ def names(library, call):
             return super().__torch_function__(func, types, args, kwargs or {})
 
     class Duck:
-        def __torch_function__(self, func, types, args=(), kwargs=None):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
             note(func)
             return len(args)
 
