@@ -1,4 +1,4 @@
-"""Curvature as linear operators: the Hessian, the GGN, Fisher and K-FAC matrices of a network, in SciPy's solvers."""
+"""Curvature as linear operators: the Hessian, the GGN, Fisher and K-FAC matrices of a network."""
 
 import curvlinops
 import torch
