@@ -31,7 +31,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
 def _vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that applies `func` to all samples; None among several results stays None if that is allowed."""
+    """Return a function that applies `func` to all samples; a result that is None stays None if that is allowed."""
     if not allow_none_pass_through:
         return cygrad.vmap(func, in_dims, out_dims)
 

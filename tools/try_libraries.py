@@ -29,11 +29,14 @@ ON_PYTORCH = ROOT / "tests" / "ecosystem" / "on_pytorch.py"
 PAGE = ROOT / "docs" / "as_torch.md"
 BEGIN, END = "<!-- libraries: written by tools/try_libraries.py -->", "<!-- end of libraries -->"
 PACKAGES = {  # the others are called as their programs
+    "backpack": "backpack-for-pytorch",
+    "curvlinops": "curvlinops-for-pytorch",
     "ignite": "pytorch-ignite",
     "laplace": "laplace-torch",
     "neuralop": "neuraloperator",
     "pina": "pina-mathlab",
     "pyro": "pyro-ppl",
+    "torchcrf": "pytorch-crf",
 }
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?")
 SECONDS = 600

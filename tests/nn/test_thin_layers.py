@@ -140,3 +140,16 @@ def test_linear_cross_entropy_is_a_layer_and_a_loss():
     expected = F.cross_entropy(loss.linear(IMAGES[:, 0, 0, :1].expand(2, 6)), target)
     assert torch.equal(loss(IMAGES[:, 0, 0, :1].expand(2, 6), target), expected)
     assert [name for name, _ in loss.named_parameters()] == ["linear.weight", "linear.bias"]
+
+
+@pytest.mark.parametrize(("layer", "x"), [(nn.Conv1d, SEQUENCES), (nn.Conv2d, IMAGES), (nn.Conv3d, VOLUMES)])
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_subclasses_of_convolutions_convolve_with_other_weights(layer, x, mode):
+    class Doubled(layer):
+        def forward(self, input):
+            return self._conv_forward(input, self.weight * 2, None)
+
+    doubled = Doubled(4, 3, 3, padding=1, padding_mode=mode)
+    plain = layer(4, 3, 3, padding=1, padding_mode=mode, bias=False)
+    plain.load_state_dict({"weight": doubled.weight.detach() * 2})
+    assert torch.equal(doubled(x), plain(x))

@@ -77,7 +77,7 @@ def order_of(wanted, ndim, function):
 def suggested(array):
     """Return the memory format that the steps of `array` suggest, even where they leave gaps.
 
-    Dimensions of one element count by their steps: a tensor of one channel is in `channels_last` only if it was made so.
+    Dimensions of one element count by their steps: one channel is in `channels_last` only if made so.
     """
     for candidate in (channels_last, channels_last_3d):
         if array.ndim == candidate.ndim and _climbs(array, candidate.order):

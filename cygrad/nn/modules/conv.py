@@ -144,11 +144,15 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolve `input`, with or without a batch dimension."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with other weights: subclasses call it by this name, which is PyTorch's."""
         function = getattr(F, f"conv{self.dims}d")
         padding = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._margins(), mode=self.padding_mode), 0
-        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):
