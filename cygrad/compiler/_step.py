@@ -16,8 +16,9 @@ from typing import Any
 
 from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
-from cygrad._core.replay import gpu_steps
 from cygrad._core.replay.capture import capture, resting_collector
+from cygrad._core.replay.gpu_steps import capture as capture_on_gpu
+from cygrad._core.replay.gpu_steps import is_on_gpu
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
@@ -385,9 +386,9 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
     """Return the function that has a call captured: on the GPU if a tensor there is given or can be reached."""
     assert kind.watch is not None
     sees_grads, reachable = kind.watch.sees_grads, tuple(survey.tensors.values())
-    if any(map(gpu_steps.is_on_gpu, (*signature.tensors, *reachable))):
+    if any(map(is_on_gpu, (*signature.tensors, *reachable))):
         return functools.partial(
-            gpu_steps.capture,
+            capture_on_gpu,
             sees_grads=sees_grads,
             reachable=reachable,
             joins=kind.joins,

@@ -203,7 +203,7 @@ class MaskedTensor(Tensor):
         return self.layout == cygrad.sparse_csr
 
     @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
+    def is_sparse(self) -> bool:
         """Whether the data are sparse."""
         return self.is_sparse_coo() or self.is_sparse_csr()
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, name_of
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.gpu.launch.groups import waits_by
 
 _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
@@ -25,12 +26,10 @@ _clamp = elementwise(
 )
 
 
+@waits_by(_relu.waits)
 def relu(a):
     """max(a, 0); NaN stays NaN."""
     return _relu(a) if a.dtype.kind in "fV" else cupy().maximum(a, a.dtype.type(0))
-
-
-relu.waits = _relu.waits  # as all forms that are one function: see Note [Groups]
 
 
 def copy_of_real(a):
@@ -38,14 +37,13 @@ def copy_of_real(a):
     return a.real.copy()
 
 
+@waits_by(_rsqrt.waits)
 def rsqrt(a):
     """1 / sqrt(a)."""
     return _rsqrt(a) if a.dtype.kind in "fV" else 1 / cupy().sqrt(a)
 
 
-rsqrt.waits = _rsqrt.waits
-
-
+@waits_by(lambda a, exponent: _square.waits(a) if exponent == 2 else None)
 def power(a, exponent):
     """Raise floating-point `a` to a power."""
     if exponent == 1:
@@ -53,9 +51,6 @@ def power(a, exponent):
     if exponent == 2:
         return _square(a) if a.dtype.kind in "fV" else a * a
     return cupy().power(a, a.dtype.type(exponent))
-
-
-power.waits = lambda a, exponent: _square.waits(a) if exponent == 2 else None
 
 
 def sign(a):
@@ -94,25 +89,10 @@ def where(condition, a, b):
     return choose(condition, as_number(a), as_number(b))
 
 
+@waits_by(_erf.waits)
 def erf(a):
     """The error function."""
     return _erf(a)
-
-
-erf.waits = _erf.waits
-
-
-def clamp(a, low, high):
-    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. NaN stays NaN."""
-    bounds = _numbers(low, high) if a.dtype.kind in "fV" else None
-    if bounds is not None:
-        return _clamp(a, *bounds)
-    out = a
-    for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
-        if bound is not None:
-            with np.errstate(over="ignore"):
-                out = function(out, bound if is_array(bound) else a.dtype.type(bound))
-    return a.copy() if out is a else out
 
 
 def _numbers(low, high):
@@ -128,4 +108,15 @@ def _bounded(a, low, high):
     return None if bounds is None else _clamp.waits(a, *bounds)
 
 
-clamp.waits = _bounded
+@waits_by(_bounded)
+def clamp(a, low, high):
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. NaN stays NaN."""
+    bounds = _numbers(low, high) if a.dtype.kind in "fV" else None
+    if bounds is not None:
+        return _clamp(a, *bounds)
+    out = a
+    for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
+        if bound is not None:
+            with np.errstate(over="ignore"):
+                out = function(out, bound if is_array(bound) else a.dtype.type(bound))
+    return a.copy() if out is a else out

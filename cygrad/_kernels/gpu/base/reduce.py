@@ -7,18 +7,12 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.device.gpu_forms import in_float32
 from cygrad._kernels.gpu.base.elementwise import choose
-from cygrad._kernels.gpu.launch.groups import Later
+from cygrad._kernels.gpu.launch.groups import Later, waits_by
 from cygrad._kernels.gpu.launch.program import wide_type
 from cygrad._kernels.gpu.launch.reduction_program import folded
 
+_FEW = 16  # elements of each number of a reduction that waits: the copy of the results then takes little time
 _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD"}
-
-
-def sum(a, axes=None, keepdim=False, dtype=None):
-    """Sum over `axes`, None for all; integers and booleans are summed as int64."""
-    dtype = _type(dtype) or _wide(a)
-    found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
-    return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
 
 
 def _later(function, a, *how, axes, keepdim, dtype):
@@ -36,10 +30,22 @@ def _later(function, a, *how, axes, keepdim, dtype):
     return Later(lambda: cupy().empty(shape, a.dtype), do), (a,)
 
 
-_FEW = 16  # elements of each number: the copy of the results then takes little time
-sum.waits = lambda a, axes=None, keepdim=False, dtype=None: _later(
-    sum, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=_type(dtype) or _wide(a)
-)
+def _sum_later(a, axes=None, keepdim=False, dtype=None):
+    how = {"axes": axes, "keepdim": keepdim, "dtype": _type(dtype) or _wide(a)}
+    return _later(sum, a, axes, keepdim, dtype, **how)
+
+
+def _mean_later(a, axes=None, keepdim=False, dtype=None):
+    how = {"axes": axes, "keepdim": keepdim, "dtype": _type(dtype) or a.dtype}
+    return _later(mean, a, axes, keepdim, dtype, **how)
+
+
+@waits_by(_sum_later)
+def sum(a, axes=None, keepdim=False, dtype=None):
+    """Sum over `axes`, None for all; integers and booleans are summed as int64."""
+    dtype = _type(dtype) or _wide(a)
+    found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
+    return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
 
 
 def prod(a, axes=None, keepdim=False, dtype=None):
@@ -63,16 +69,12 @@ def _wide(a):
     return np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
 
 
+@waits_by(_mean_later)
 def mean(a, axes=None, keepdim=False, dtype=None):
     """Mean over `axes`; NaN if there are no elements."""
     dtype = _type(dtype) or a.dtype
     found = folded(a, axes, "sum", keepdim, dtype, 1 / _count(a, axes)) if dtype == a.dtype and a.size else None
     return _summed(cupy().mean, a, axes, dtype, keepdim) if found is None else found
-
-
-mean.waits = lambda a, axes=None, keepdim=False, dtype=None: _later(
-    mean, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=_type(dtype) or a.dtype
-)
 
 
 def _count(a, axes):

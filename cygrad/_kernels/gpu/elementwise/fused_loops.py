@@ -2,12 +2,14 @@
 
 import re
 from functools import cache
+from typing import Any
 
 from cygrad._kernels.cpu.base.loop_table import formulas
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import as_number, current_device, is_array, on_device
 from cygrad._kernels.device.gpu_forms import captures
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
+from cygrad._kernels.gpu.launch.groups import waits_by
 from cygrad._kernels.gpu.runtime.graph_capture import join, keep, used
 
 # The functions and stages that formulas use, by their names in C.
@@ -64,13 +66,13 @@ def form(kernel, otherwise):
         given = (*map(float, numbers), *_NONE[0 if are_operands else len(numbers) :])
         return _kernel(name, count + len(numbers) * are_operands, count), (*arrays, *given)
 
+    @waits_by(described)
     def call(*args, **how):
         found = None if how else described(*args)
         if found is not None:
             found = found[0].launched(found[1])
         return otherwise(*args, **how) if found is None else found
 
-    call.waits = described
     return call
 
 
@@ -83,6 +85,7 @@ def fused(name, *operands, numbers=()):
         with on_device(device):
             return fused(name, *operands, numbers=numbers)
     ndarray, count, arrays = cupy_library._found.ndarray, len(operands), 0
+    found: Any
     for a in operands:
         if type(a) is not ndarray:
             break

@@ -129,15 +129,22 @@ def text_of(name, arrays, numbers, made, operation, packs=_PACKS):
 
     `arrays` are (name, kind). A thread handles `packs` packs of each array; `bytes_of_block` tells what a block does.
     """
-    parts = [(each, _KINDS[kind]) for each, kind in arrays]
+    parts: list[Any] = [(each, _KINDS[kind]) for each, kind in arrays]
     parts += [(each, _Number) for each in numbers] + [(each, _Made) for each in made]
 
     def of_each(part, between=" "):
         texts = (getattr(kind, part).format(each, number=packs, threads=_THREADS) for each, kind in parts)
         return between.join(filter(None, texts))
 
-    joined = ("begin", " "), ("addresses", ""), ("packs", ", "), ("copies", " "), ("rows", ""), ("read_packs", " ")
-    joined += ("read", " "), ("write_packs", " "), ("copies_back", " "), ("write", " "), ("given", ", ")
+    joined: tuple[Any, ...] = ("begin", " "), ("addresses", ""), ("packs", ", "), ("copies", " "), ("rows", "")
+    joined += (
+        ("read_packs", " "),
+        ("read", " "),
+        ("write_packs", " "),
+        ("copies_back", " "),
+        ("write", " "),
+        ("given", ", "),
+    )
     return _BODY.format(
         name=name,
         operation=operation,

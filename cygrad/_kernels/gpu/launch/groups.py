@@ -29,6 +29,16 @@ _MOST = 44  # arrays and numbers of a kernel: a launch passes up to 48 arguments
 _THREADS = 128
 
 
+def waits_by(described):
+    """Let a group put off a function: `described` returns (function, operands) of its arguments, or None."""
+
+    def with_it(function: Any) -> Any:
+        function.waits = described
+        return function
+
+    return with_it
+
+
 class Groups:
     """What waits in one capture.
 
@@ -146,7 +156,8 @@ class Later:
 
 def _launch(group, needed):
     """Launch the functions of a group that anything needs; return a line that tells of it."""
-    kept, wanted = [], set()
+    kept: list[Any] = []
+    wanted: set[int] = set()
     for each in reversed(group):
         if id(each.out) in needed or id(each.out) in wanted:
             kept.append(each)

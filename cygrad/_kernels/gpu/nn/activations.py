@@ -2,6 +2,7 @@
 
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
+from cygrad._kernels.gpu.launch.groups import waits_by
 
 # The formulas are those of numpy_fallback.py.
 _FUNCTIONS = (
@@ -37,13 +38,13 @@ def _map(name, formula):
     fused = elementwise(name, "T a", "T out", f"W x = a; out = T({formula});", _FUNCTIONS)
     launched = fused.launched
 
+    @waits_by(fused.waits)
     def function(a):
         found = launched((a,))
         if found is not None:
             return found
         return fused(a) if a.dtype.kind in "fV" else getattr(numpy_fallback, name)(a)
 
-    function.waits = fused.waits
     return function
 
 
@@ -51,13 +52,13 @@ def _gradient(name, formula):
     fused = elementwise(name, "T grad, T a", "T out", f"W g = grad, x = a; out = T({formula});", _FUNCTIONS)
     launched = fused.launched
 
+    @waits_by(lambda grad, a, over=False: fused.waits(grad, a))
     def function(grad, a, over=False):
         found = launched((grad, a))
         if found is not None:
             return found
         return fused(grad, a) if a.dtype.kind in "fV" else getattr(numpy_fallback, name)(grad, a)
 
-    function.waits = lambda grad, a, over=False: fused.waits(grad, a)
     return function
 
 
@@ -85,9 +86,7 @@ sigmoid_backward = _gradient("sigmoid_backward", "g * (W(1) - x) * x")
 threshold_backward = _gradient("threshold_backward", "x <= W(0) ? W(0) : g")
 
 
+@waits_by(lambda a, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_exact).waits(a))
 def gelu(a, approximate="none"):
     """Return a * Phi(a) with the normal distribution function Phi, or its approximation with "tanh"."""
     return (gelu_tanh if approximate == "tanh" else gelu_exact)(a)
-
-
-gelu.waits = lambda a, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_exact).waits(a)
