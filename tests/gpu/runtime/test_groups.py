@@ -210,7 +210,7 @@ WORK = {
     "loss": lambda m: F.mse_loss(m(3), m(3) * 2) + F.binary_cross_entropy_with_logits(m(3), m(3)),
     "flipped": lambda m: m(4, 5).flip(0) + m(5, 4).t().contiguous() + m(2, 10).reshape(4, 5),
     "dropped": lambda m: F.dropout(m(40), 0.5) * 2,
-    "random in place": lambda m: m(40).uniform_() + m(40),
+    "random in place": lambda m: m(40).detach().uniform_() + m(40),
     "norms": lambda m: m(3, 4).norm() + m(3, 4).logsumexp(1).sum() + m(3, 4).prod(),
     "set": lambda m: m(3, 4).index_fill(0, torch.tensor([1], device="cuda"), 2.0) + m(4).masked_fill(m(4) > 1, 0.0),
     "slices set": lambda m: F.pad(m(3, 4), (1, 1)) + m(3, 6).narrow(0, 0, 3),
