@@ -170,6 +170,11 @@ def signature(value: Any, bound: bool = False) -> str:
 # --- Pages -------------------------------------------------------------------------------------------------
 
 
+def form_of(method: Any) -> Any:
+    """Return the function that does what a method does, if there is one, else the method."""
+    return getattr(method, "function_form", method)
+
+
 class Reference:
     """All pages, by their names."""
 
@@ -210,7 +215,7 @@ class Reference:
                 continue
             plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             if callable(plain) and not isinstance(plain, type):
-                if id(plain) in self.home:
+                if id(form_of(plain)) in self.home:
                     continue
                 self.home[id(plain)] = (f"{path}.{name}", plain)
                 yield name, self.entry(path, name, plain, "method")
@@ -255,8 +260,8 @@ class Reference:
         for name in list(vars(cygrad.Tensor)):
             getattr(cygrad.Tensor, name, None)  # methods that are imported on first access
         for name, value in sorted(vars(cygrad.Tensor).items()):
-            if id(value) in self.home and not name.startswith("_") and callable(value):
-                functions.append((f"cygrad.Tensor.{name}", self.home[id(value)][0]))
+            if id(form_of(value)) in self.home and not name.startswith("_") and callable(value):
+                functions.append((f"cygrad.Tensor.{name}", self.home[id(form_of(value))][0]))
         entries = [text for _, text in self.members(cygrad.Tensor, "cygrad.Tensor")]
         head = f".. py:class:: cygrad.Tensor{signature(cygrad.Tensor)}\n\n{indented(body(cygrad.Tensor))}"
         self.pages["cygrad.Tensor"] = self.page("cygrad.Tensor", head, entries, functions)

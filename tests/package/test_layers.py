@@ -194,6 +194,7 @@ GPU, CPU = CHECKOUT / "cygrad" / "_kernels" / "gpu", CHECKOUT / "cygrad" / "_ker
 NOT_FAMILIES = {"launch", "runtime", "libraries"}
 GPU_ONLY = {
     "base/joining.py": "a part of base/arrays.py: no form, but a kernel that its forms launch",
+    "image/implicit_convolution.py": "a part of image/convolution.py: no form, but kernels that its forms launch",
     "nn/recurrent_loops.py": "a part of nn/recurrent.py: no form, but kernels that its forms launch",
     "optim/grad_scaling.py": "for arrays in memory, amp.GradScaler does the same by tensor ops",
 }

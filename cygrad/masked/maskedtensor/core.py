@@ -134,7 +134,17 @@ class MaskedTensor(Tensor):
 
     @classmethod
     def unary(cls, fn: Any, data: Any, mask: Any) -> MaskedTensor:
-        """Return the masked tensor of `fn(data)` and a mask."""
+        """Return the masked tensor of `fn(data)` and a mask.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> type(x).unary(cygrad.neg, x.get_data(), x.get_mask())
+        MaskedTensor(
+          [-1,       --]
+        )
+        """
         return MaskedTensor(fn(data), mask)
 
     def to_tensor(self, value: Any) -> Tensor:
@@ -176,14 +186,36 @@ class MaskedTensor(Tensor):
         return self.detach()
 
     def tolist(self) -> Any:
-        """Raise RuntimeError: an element that is missing has no value."""
+        """Raise RuntimeError: an element that is missing has no value.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> x.tolist()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: .tolist() is not supported for tensor subclasses, got MaskedTensor
+          put a number where elements are missing: x.to_tensor(0).tolist()
+        """
         raise RuntimeError(
             ".tolist() is not supported for tensor subclasses, got MaskedTensor\n"
             "  put a number where elements are missing: x.to_tensor(0).tolist()"
         )
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Raise RuntimeError: an element that is missing has no value."""
+        """Raise RuntimeError: an element that is missing has no value.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> x.numpy()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: .numpy() is not supported for tensor subclasses.
+          put a number where elements are missing: x.to_tensor(0).numpy()
+        """
         raise RuntimeError(
             ".numpy() is not supported for tensor subclasses.\n"
             "  put a number where elements are missing: x.to_tensor(0).numpy()"
@@ -195,16 +227,40 @@ class MaskedTensor(Tensor):
         return self._masked_data.layout
 
     def is_sparse_coo(self) -> bool:
-        """Whether the data are in coordinate format."""
+        """Whether the data are in coordinate format.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> x.is_sparse_coo()
+        False
+        """
         return self.layout == cygrad.sparse_coo
 
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        """Whether the data are in compressed rows."""
+        """Whether the data are in compressed rows.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> x.is_sparse_csr()
+        False
+        """
         return self.layout == cygrad.sparse_csr
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the data are sparse."""
+        """Whether the data are sparse.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> warnings.simplefilter("ignore")
+        >>> x = cygrad.masked.masked_tensor(cygrad.tensor([1, 2]), cygrad.tensor([True, False]))
+        >>> x.is_sparse
+        False
+        """
         return self.is_sparse_coo() or self.is_sparse_csr()
 
 
