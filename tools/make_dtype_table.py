@@ -97,13 +97,13 @@ def outcomes_of(names):
     return found
 
 
-def listed(dtypes, last="and"):
+def listed(dtypes):
     """Return dtypes in words, whole groups by their names."""
     words = []
     for group, members in GROUPS.items():
         present = [f"`{each}`" for each in members if each in dtypes]
         words += [group] if len(present) == len(members) > 1 else present
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def sentences(outcomes):

@@ -119,7 +119,7 @@ def all_gather_single_coalesced(self, group, tag=""):
 
 def reduce_scatter_single_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
     """This process's parts of tensors reduced over all processes."""
-    return [reduce_scatter_single(each, reduceOp, dim, group) for each, dim in zip(inputs, scatter_dim)]
+    return [reduce_scatter_single(each, reduceOp, dim, group) for each, dim in zip(inputs, scatter_dim, strict=True)]
 
 
 # Older names, and those for derivatives, which all of these have here.

@@ -195,7 +195,7 @@ def test_classes_may_refuse():
         def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             return NotImplemented
 
-    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.exp.default'"):
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch._ops.aten.exp.default'"):
         torch.exp(torch.Tensor._make_subclass(Refuses, data(2)))
 
 

@@ -362,10 +362,10 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     group = member(group, "barrier")
     if group is None:
         return None
-    work = group.barrier()
+    work = group.barrier(timeout=timeout)
     if async_op:
         return work
-    work.wait(timeout)
+    work.wait()
     return None
 
 

@@ -261,7 +261,7 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """The number of groups made since `init_process_group`.
+    """The number of groups made since `init_process_group`, without those that only their members make.
 
     >>> import cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)

@@ -165,7 +165,7 @@ def takes_options(method):
         if opts is not None:
             kwargs |= {name: getattr(opts, field) for name, field in fields.items()}
             timeout = opts.timeout
-        if any(map(_is_meta, args)):
+        if any(map(_is_meta, (*args, *kwargs.values()))):
             return finished()
         work = method(self, *args, **kwargs)
         if timeout is not None and timeout >= timedelta(0):

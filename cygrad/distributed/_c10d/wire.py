@@ -41,7 +41,7 @@ def _elements(tensor, writes, on_device):
     if tensor.layout is not strided:
         raise ValueError("Tensors must be dense\n  to fix it: call to_dense() before")
     array, back = None, None
-    if not (on_device or tensor.is_cuda or tensor.dtype.is_complex):
+    if not (on_device or tensor.is_cuda or tensor.dtype.is_complex or tensor.is_neg()):
         array = tensor.detach().numpy()  # most tensors: their own memory
     if array is None or not array.flags.c_contiguous:
         plain = _dense(tensor, on_device)
@@ -65,9 +65,7 @@ def _dense(tensor, on_device):
     plain = tensor.detach()
     if plain.is_cuda and not on_device:
         plain = plain.cpu()
-    if plain.is_complex():
-        plain = plain.resolve_conj()
-    return plain.contiguous()
+    return plain.resolve_conj().resolve_neg().contiguous()
 
 
 def _array(tensor, on_device):

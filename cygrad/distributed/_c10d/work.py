@@ -167,8 +167,7 @@ def finished(tensors=()):
 
 def joined(works, tensors):
     """Several as one, with these tensors as its result."""
-    whole = Work(tensors, [_OfWork(work) for work in works])
-    return whole
+    return Work(tensors, [_OfWork(work) for work in works])
 
 
 class _OfWork:
@@ -184,7 +183,12 @@ class _OfWork:
         return done
 
     def wait(self, timeout=None, watch=None):
-        self._work.wait(None if timeout is None else timedelta(seconds=timeout))
+        try:
+            self._work.wait(None if timeout is None else timedelta(seconds=timeout))
+        except DistBackendError as error:
+            if self._work.exception() is None:
+                raise TimeoutError(str(error)) from None  # it is still under way
+            raise
 
     def abort(self):
         self._work.abort()

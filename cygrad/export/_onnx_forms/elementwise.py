@@ -562,7 +562,7 @@ def nan_to_num(
 
 
 @form("clone", "detach", "contiguous", "positive", "__pos__", "conj", "resolve_conj", "resolve_neg", "alias_copy",
-      "detach_copy", "cuda", "cpu", "real", "to_dense", "conj_physical")  # fmt: skip
+      "detach_copy", "cuda", "cpu", "real", "to_dense", "conj_physical", "requires_grad")  # fmt: skip
 def same(g: Graph, input: Value, *args: Any, **kwargs: Any) -> Value:
     return input
 

@@ -14,10 +14,11 @@ __all__ = ["READS", "function_named", "name_of"]
 
 _LEFT_OUT = set(
     """
-    _typed_storage untyped_storage data_ptr set_ share_memory_ pin_memory is_shared record_stream new apply_ map_ map2_
-    backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor sparse_coo_tensor
-    register_hook lobpcg __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__
-    to_numpy numpy tolist item __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
+    _typed_storage untyped_storage data_ptr set_ share_memory_ pin_memory is_shared record_stream new apply_ map_
+    map2_ backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor sparse_coo_tensor
+    __format__ register_hook register_post_accumulate_grad_hook retain_grad _is_view is_set_to lobpcg
+    __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__ to_numpy numpy
+    tolist item __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
     """.split()
 )
 # What reads the values of tensors into Python, and what PyTorch calls the result
@@ -44,7 +45,7 @@ def name_of(function: Callable[..., Any]) -> str | None:
 
     A method that is also a function has the name of the function.
     """
-    name = overrides.resolve_name(getattr(function, "function_form", function))
+    name = overrides.resolve_name(getattr(function, "function_form", function)) or overrides.resolve_name(function)
     return name.removeprefix(_PREFIX) if name is not None and name.startswith(_PREFIX) else None
 
 

@@ -1,4 +1,4 @@
-"""Some 390 wrong calls in two processes: the same errors as PyTorch's with gloo."""
+"""More than 350 wrong calls in two processes: the same errors as PyTorch's with gloo."""
 
 import json
 import subprocess

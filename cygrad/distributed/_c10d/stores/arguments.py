@@ -1,4 +1,4 @@
-"""What methods of stores may be given: they are called with a name, as a rule, and fail far away if it is none."""
+"""Checks of what methods of stores are given, so that a wrong argument fails in the call, not far away."""
 
 from datetime import timedelta
 from functools import wraps

@@ -38,15 +38,15 @@ class MpiStore(Store):
         self._communicator, self._values = communicator, values
         self._lock, self._has_asked = threading.Lock(), False
 
-    def _ask(self, name, *args):
+    def _ask(self, name, *args, **kwargs):
         """Call a method of the store of rank 0."""
         if self._values is not None:
-            return getattr(self._values, name)(*args)
+            return getattr(self._values, name)(*args, **kwargs)
         with self._lock:
             if not self._has_asked:
                 self._has_asked = True
-                atexit.register(self._communicator.send, (_BYE, ()), 0, _REQUEST)
-            self._communicator.send((name, args), 0, _REQUEST)
+                atexit.register(self._communicator.send, (_BYE, (), {}), 0, _REQUEST)
+            self._communicator.send((name, args, kwargs), 0, _REQUEST)
             answer = self._communicator.irecv(source=0, tag=_ANSWER)
             end = time.monotonic() + self._timeout.total_seconds()
             while True:
@@ -97,8 +97,8 @@ class MpiStore(Store):
 
 
 def _asked(name):
-    def method(self, *args):
-        return self._ask(name, *args)
+    def method(self, *args, **kwargs):
+        return self._ask(name, *args, **kwargs)
 
     like = getattr(HashStore, name)
     method.__name__, method.__qualname__ = name, f"MpiStore.{name}"
@@ -134,13 +134,13 @@ class _Server:
                 continue
             last = time.monotonic()
             source = status.Get_source()
-            name, args = self._communicator.recv(source=source, tag=_REQUEST)
+            name, args, kwargs = self._communicator.recv(source=source, tag=_REQUEST)
             if name == _BYE:
                 self._asking.discard(source)
                 continue
             self._asking.add(source)
             try:
-                value = getattr(self._values, name)(*args)
+                value = getattr(self._values, name)(*args, **kwargs)
             except Exception as error:
                 value = error
             answers = [each for each in answers if not each.Test()]

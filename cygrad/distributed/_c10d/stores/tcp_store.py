@@ -63,7 +63,7 @@ class TCPStore(PrefixStore):
         elif port in self._servers:
             store = self._servers[port]
         else:
-            milliseconds = (timeout or default_pg_timeout).total_seconds() * 1000
+            milliseconds = (default_pg_timeout if timeout is None else timeout).total_seconds() * 1000
             raise DistNetworkError(
                 f"The client socket has timed out after {milliseconds:.0f}ms while trying to connect to ({host_name}, "
                 f"{port}).\n"
@@ -76,7 +76,7 @@ class TCPStore(PrefixStore):
         self.host, self.port = host_name, port
 
     def _too_late(self, keys, timeout):
-        seconds = (timeout or self.timeout).total_seconds()
+        seconds = (self.timeout if timeout is None else timeout).total_seconds()
         return DistStoreError(
             f"wait timeout after {seconds * 1000:.0f}ms, keys: {', '.join(f'/{key}' for key in keys)}\n"
             "  nobody has set them"

@@ -418,7 +418,7 @@ class Guard:
 
 
 def _described(name, tensors):
-    """A call as "all_reduce(2, 3) float32"."""
+    """A call as "all_reduce of (2, 3) float32"."""
     if not tensors:
         return name
     shown = ", ".join([_shape_and_dtype(each.shape, each.dtype) for each in tensors[:3]])

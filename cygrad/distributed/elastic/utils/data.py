@@ -1,4 +1,4 @@
-"""Data for programs that go on in the middle of an epoch."""
+"""Data for programs that resume in the middle of an epoch."""
 
 import math
 import sys
@@ -39,7 +39,7 @@ class CyclingIterator(Iterator[Any]):
 
 
 class ElasticDistributedSampler(DistributedSampler):
-    """A `DistributedSampler` of the samples from `start_index` on: those of which an epoch that goes on has none yet.
+    """A `DistributedSampler` of the samples from `start_index` on: those that a resumed epoch has not used yet.
 
     Raises ValueError if the data set has no sample at `start_index`.
 
@@ -68,7 +68,7 @@ class ElasticDistributedSampler(DistributedSampler):
         generator.manual_seed(self.epoch)
         order = cygrad.randperm(len(self.dataset) - self.start_index, generator=generator)
         indices = (order + self.start_index).tolist()
-        indices += indices[: self.total_size - len(indices)]  # some twice, so that all processes have equally many
+        indices = [indices[i % len(indices)] for i in range(self.total_size)]  # some twice: all have equally many
         return iter(indices[self.rank : self.total_size : self.num_replicas])
 
 
