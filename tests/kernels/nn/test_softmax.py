@@ -203,13 +203,9 @@ def test_nll_refuses_targets_that_are_no_class():
     logp, one = np.zeros((3, 10), "f"), np.array(1, "f")
     for bad in (10, -1, -100, 2**40):
         target = np.array([0, bad, 1])
-        with pytest.raises(
-            IndexError, match=rf"^Target {bad} is out of bounds\.\n  the input has scores for 10 "
-        ):
+        with pytest.raises(IndexError, match=rf"^Target {bad} is out of bounds\.\n  the input has scores for 10 "):
             softmax.nll(logp, target, None, 7, MEAN)
-        with pytest.raises(
-            IndexError, match=rf"^Target {bad} is out of bounds\.\n  the input has scores for 10 "
-        ):
+        with pytest.raises(IndexError, match=rf"^Target {bad} is out of bounds\.\n  the input has scores for 10 "):
             softmax.nll_backward(one, logp, target, None, 7, MEAN, one)
 
 

@@ -9,9 +9,7 @@ __all__ = ["FINISHED", "Engine", "Handle", "give_way"]
 
 _SPINS = 500  # looks at a transfer before the first pause between two
 _SHORT, _LONG, _OFTEN = 5e-5, 1e-3, 0.05  # seconds: pauses, and the time between two looks at the other processes
-give_way = getattr(
-    os, "sched_yield", lambda: None
-)  # lets whom this process waits for run, if they share a core
+give_way = getattr(os, "sched_yield", lambda: None)  # lets whom this process waits for run, if they share a core
 
 
 class Handle(ABC):
