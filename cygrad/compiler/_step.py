@@ -151,7 +151,6 @@ class Step:
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
         before = _settings.modes()
-        self.plans.calls += 1
         _watching(True)
         entered(1)
         try:
@@ -166,11 +165,13 @@ class Step:
     def _captured(
         self, watch: Watch | None, by: Callable[..., Any], signature: Signature, args: Any, kwargs: Any
     ) -> Any:
-        """Have a call captured or checked, which does it in between."""
+        """Have a call captured or checked, which does it in between, once or twice."""
+        self.plans.calls += 1
         return by(lambda: self._watched(watch, args, kwargs), signature.match(args, kwargs), leaves)
 
     def _watch(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The first call: see which functions run."""
+        self.plans.calls += 1
         watch = Watch()
         value = self._watched(watch, args, kwargs)
         if watch.reasons:

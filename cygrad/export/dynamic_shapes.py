@@ -198,7 +198,7 @@ class AdditionalInputs:
             kwargs = kwargs or {}
             paths = {id(value): path for path, value in _leaves("*args", args)}
             for name, given in kwargs.items():
-                paths.update((id(value), path) for path, value in _leaves(name, given))
+                paths.update((id(value), path) for path, value in _leaves(repr(name), given))
             for name, t in ep._program.bound(args, kwargs).items():
                 _check_lengths(paths[id(t)], t.shape, ep._shapes[name][1])
 

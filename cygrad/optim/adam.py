@@ -69,7 +69,7 @@ class Adam(Optimizer):
         if eps < 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         _check_betas(betas, foreach, capturable)
-        if weight_decay < 0.0:
+        if not 0.0 <= weight_decay:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         check_implementation(foreach, fused, differentiable)
         super().__init__(

@@ -311,6 +311,7 @@ def _asking(plain, method):
             return ask(getattr(Tensor, forward), args[::-1], args[::-1], kwargs)
         return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
 
+    asking.is_asking = True
     if is_operator:
         del asking.__wrapped__  # a method in C, for which there may be no signature
     return asking

@@ -184,6 +184,8 @@ def unfit_arguments(list arguments):
     for t in arguments:
         if type(t.array) is not cnp.ndarray or not (<object>t.array).flags.aligned:
             return "an argument is not in main memory"
+        if t.attributes:
+            return "an argument has attributes, which may be others in the next call"
         if t.tangents is not None:
             return "an argument has a tangent"
         spans.append(span_of(t.array))
@@ -366,6 +368,8 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
     cdef External e
     cdef dict counters = {}
     cdef uintptr_t low = 0, high = 0
+    cdef set given = set() if now.is_pass else {id(t) for t in now.arguments}
+    cdef set theirs = set() if now.is_pass else {id(t.grad_) for t in now.arguments if t.grad_ is not None}
     for seen in now.before.values():
         t = seen.tensor
         if t.array is not seen.array:
@@ -390,6 +394,10 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
                                        (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
         if not is_used:
             continue
+        if t.grad_ is not seen.grad and id(t) in given:
+            raise Unfit("an argument gets a gradient")
+        if id(t) in theirs:
+            raise Unfit("the grad of an argument is used, and may be another in the next call")
         if t.grad_fn_ is not None or t.tangents is not None:
             raise Unfit("a tensor outside of the step has a history")
         if type(t.array) is not cnp.ndarray:

@@ -122,6 +122,9 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
     program.device, program.sees_grads = current_device(), sees_grads or passes_begun() != passes
     try:
         with resting_collector():
+            for t in arguments:
+                if (<Tensor>t).array is not (<Former>before[id(t)]).array:
+                    raise Unfit("an argument gets other memory")
             changed = changes_of(before, arguments, program.device)
             check_leftovers(before, flatten(value), changed[0])
             check_results(flatten(value), before)
@@ -139,6 +142,8 @@ cdef object unfit_tensors(list arguments, tuple reachable):
     for t in arguments:
         if not is_here(t.array, device):
             return "an argument is not in the memory of the current GPU"
+        if t.attributes:
+            return "an argument has attributes, which may be others in the next call"
         if t.tangents is not None:
             return "an argument has a tangent"
         if not captured_work.has_room(t.array):
@@ -240,6 +245,8 @@ cdef class Given:
         if type(value) is not self.cls:
             return "an argument is of another class"
         t = <Tensor>value
+        if t.attributes:
+            return "an argument has attributes"
         if not is_here(t.array, device):
             return "an argument is not in the memory of the GPU"
         if t.array.dtype != self.dtype or t.array.shape != self.shape or t.array.strides != self.strides:
@@ -344,6 +351,7 @@ cdef class GpuProgram:
     cdef list lows, highs               # of the memory that it uses
     cdef unsigned int modes
     cdef object default                 # dtype
+    cdef object settings                # of cuDNN and matrix products
     cdef str missed
 
     history = None
@@ -408,10 +416,14 @@ cdef class GpuProgram:
         """Why a call does not fit, or None."""
         cdef str reason
         cdef Py_ssize_t i
+        if current_device() != self.device:
+            return "another GPU is current"
         if not is_plain_now(self.modes, False):
             return "a mode of the thread differs"
         if default_dtype() is not self.default:
             return "the default dtype differs"
+        if captured_work.settings() != self.settings:
+            return "a setting of cuDNN or of matrix products differs"
         if len(arguments) != len(self.guards):
             return "there are more arguments, or fewer"
         if graph_capture.is_capturing():
@@ -468,6 +480,7 @@ cdef class GpuProgram:
         given = [(<Tensor>t).array for t in arguments]
         failure = None
         self.modes, self.default = thread_state().modes, default_dtype()
+        self.settings = captured_work.settings()
         former = set_stream(None)
         try:
             with resting_collector(), work.capturing(given):
@@ -513,6 +526,9 @@ cdef class GpuProgram:
             is_used = type(seen.array) is gpu_class() and id(seen.array.data.mem) in used
             if is_used or id(t) in changed or (t.counter is not None and id(t.counter) in counts):
                 outside[id(t)] = self.outsider(seen)
+        for t in arguments:
+            if t.grad_ is not None and id(t.grad_) in outside:
+                raise Unfit("the grad of an argument is used, and may be another in the next call")
         for seen, grad in grads:
             if seen.grad is not None and id((<Tensor>seen.grad).array.data.mem) in used:
                 raise Unfit("a gradient is used, and then replaced")
@@ -572,6 +588,8 @@ cdef class GpuProgram:
         """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, a Refusal if the
         call cannot be captured, or None)."""
         cdef str reason
+        if current_device() != self.device:
+            return call(), "another GPU is current"
         if self.work is None:
             try:
                 self.record(call, arguments, flatten)
@@ -587,13 +605,17 @@ cdef class GpuProgram:
                 return call(), Refusal("there is too little memory to compare two calls", None, None)
             positions = self.work.positions()
             self.work.poison()
-            self.work.launch([(<Tensor>t).array for t in arguments])
+            given = [(<Tensor>t).array for t in arguments]
+            self.work.launch(given)
+            is_kept = all([captured_work.are_equal(own, a) for own, a in zip(self.work.taken, given)])
             twins = [captured_work.copied((<Twin>r).array) if type(r) is Twin else None for r in self.results]
             grads = [None if made is None else captured_work.copied((<Twin>made).array) for _, made in self.grads]
             drawn = self.work.positions()
             self.work.exchange(memory)
             self.work.set_back(positions)
             value = call()
+            if not is_kept:
+                return value, Refusal("an argument is changed in place", None, None)
             return value, self.difference(flatten(value), arguments, twins, grads, memory, drawn)
 
     cdef str difference(self, list leaves, list arguments, list twins, list grads, dict memory, list drawn):

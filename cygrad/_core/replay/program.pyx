@@ -182,6 +182,8 @@ cdef class Argument:
         if type(value) is not self.cls:
             return "an argument is of another class"
         t = <Tensor>value
+        if t.attributes:
+            return "an argument has attributes"
         if type(t.array) is not cnp.ndarray:
             return "an argument is not in main memory"
         a = <cnp.ndarray>t.array

@@ -235,12 +235,13 @@ def is_contiguous(self, *, memory_format=contiguous_format):
 def memory_of(tensor):
     """Return the array of all memory that a tensor shares with its base, or with what it was detached from.
 
-    Its own if it has memory of its own, or since `.data` was set; memory from outside begins with the tensor.
+    Memory from outside begins with the tensor.
     """
     own = own_memory(tensor)
     if tensor._base is not None:
         base = memory_of(tensor._base)
-        return base if _owner(own) is _owner(base) else own
+        if _owner(own) is _owner(base):
+            return base
     if own.base is None or was_wrapped(tensor):
         return own
     return _whole(own)

@@ -38,7 +38,7 @@ def reader(dtype):
 
 
 def as_float(value):
-    """Convert a number to float, unlike `float` no string."""
+    """Convert a number to a float. Raises TypeError for strings, unlike `float`."""
     return math.ldexp(value, 0)
 
 

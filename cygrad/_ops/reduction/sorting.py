@@ -66,7 +66,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    if t.ndim and t.numel():
+    if t.ndim:
         refuse_float8(t.dtype.numpy, "sorting_kernel_method_name")
     values, indices = in_memory_order(kernels.sorted_along, a, dim, descending)
     if not t.ndim:

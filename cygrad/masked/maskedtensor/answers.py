@@ -211,8 +211,9 @@ class _Where(Function):
 
     @staticmethod
     def forward(ctx: Any, condition: Any, first: Any, second: Any) -> Any:
-        ctx.condition = condition
-        return _masked_where(condition, first, second)
+        ctx.condition = data_of(condition)
+        values = (value if isinstance(value, Tensor) else cygrad.tensor(value) for value in (first, second))
+        return _masked_where(condition, *values)  # which keeps a number that is a tensor everywhere
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

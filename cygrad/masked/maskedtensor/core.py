@@ -106,6 +106,9 @@ class MaskedTensor(Tensor):
 
         return text(self._masked_data, self._masked_mask)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuilt, (self._masked_data, self._masked_mask, self.requires_grad)
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from cygrad.masked.maskedtensor.answers import FUNCTIONS  # which imports this module
@@ -269,6 +272,12 @@ def _shell(cls: type, data: Any, requires_grad: bool) -> Any:
     strides = data.stride() if data.layout == cygrad.strided else None
     make: Any = Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
     return make(cls, data.size(), strides=strides, dtype=data.dtype, device=data.device, requires_grad=requires_grad)
+
+
+def _rebuilt(data: Any, mask: Any, requires_grad: bool) -> MaskedTensor:
+    made = masked(data, mask)
+    made.requires_grad_(requires_grad)
+    return made
 
 
 def masked(data: Any, mask: Any) -> MaskedTensor:

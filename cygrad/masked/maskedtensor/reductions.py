@@ -61,14 +61,17 @@ def _along(
 
 def _any(mask: Any, dim: Any, keepdim: bool) -> Any:
     """Return whether a mask keeps anything along one dimension or several."""
-    for each in [dim] if isinstance(dim, int) else sorted(dim, reverse=True):
+    dims = [dim] if isinstance(dim, int) else dim
+    for each in sorted((d % max(mask.ndim, 1) for d in dims), reverse=True):
         mask = cygrad.any(mask, dim=each, keepdim=keepdim)
     return mask
 
 
 def reduce(name: str, /, *args: Any, **kwargs: Any) -> Any:
     """Return the reduction `name` of a masked tensor: over all dimensions if it is the only argument."""
-    if not is_masked_tensor(args[0]):
+    if "input" in kwargs:
+        args = (kwargs.pop("input"), *args)
+    if not args or not is_masked_tensor(args[0]):
         raise TypeError("Input to reduce_dim must be a MaskedTensor")
     if len(args) == 1 and not kwargs:
         return _of_all(name, args[0])

@@ -3,7 +3,7 @@
 Note [Groups]
 -------------
 While a compiled step is captured, `gpu_forms.run` does not launch elementwise functions of our own: it lets them
-wait. A group has those of one dtype whose results have as many elements, in one order. It becomes one kernel, made of
+wait. A group has those of one dtype whose results have one shape and order. It becomes one kernel, made of
 the texts of its functions, which keeps their results in registers and writes only those that anything else refers to.
 Each function rounds its result to the element type, and products are never contracted with sums (`EXACT`), so that a
 group gives the bits of its functions.

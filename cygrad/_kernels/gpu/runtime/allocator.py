@@ -3,8 +3,8 @@
 Note [Memory of GPUs]
 ---------------------
 CuPy's pool tracks no peak, and to find out what is in use it adds up all blocks. We therefore keep a bound, which each
-allocation raises and nothing lowers, and only when it exceeds the peak, or the pool has grown, ask the pool. So the
-peaks are exact. Memory of captured graphs comes from pools of their own during capture, and is counted, too.
+allocation raises; only when it exceeds the peak, or the pool has grown, we ask the pool, which sets the bound anew. So
+the peaks are exact. Memory of captured graphs comes from pools of their own during capture, and is counted, too.
 
 The pool keeps what it got from the driver, in pieces of the sizes that were asked for. With changing shapes, these
 fit ever less. So unused pieces go back to the driver whenever the pool grows, to more than a fifth beyond what is in
