@@ -324,3 +324,40 @@ def test_layouts_that_the_function_asks_for():
         assert cygrad.equal(compiled(x), step(x))
         assert cygrad.equal(compiled(x.T), step(x.T))
     assert compiled._cygrad_step.replays() >= 8
+
+
+def test_attributes_of_arguments():
+    def scaled(x):
+        return (x * x.factor).sum()
+
+    step = cygrad.compile(scaled)
+    for factor in range(8):
+        x = cygrad.ones(3)
+        x.factor = factor if factor % 2 else cygrad.full((3,), float(factor))
+        assert step(x).item() == 3 * factor
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_gradients_of_arguments(clears):
+    """Each call may get another tensor, or one with another gradient."""
+
+    def trained(x):
+        if clears:
+            x.grad = None
+        (x * x).sum().backward()
+
+    step = cygrad.compile(trained)
+    for call in range(8):
+        x = cygrad.full((2,), float(call)).requires_grad_()
+        x.grad = cygrad.ones(2)
+        step(x)
+        assert x.grad.tolist() == [2.0 * call + (not clears)] * 2
+
+
+def test_reading_gradients_of_arguments():
+    step = cygrad.compile(lambda x: (x * x.grad).sum())
+    grads = [cygrad.full((2,), each) for each in (1.0, 1.0, 1.0, 1.0, 5.0, 6.0, 7.0)]
+    for grad in grads:
+        x = cygrad.ones(2, requires_grad=True)
+        x.grad = grad
+        assert step(x).item() == 2 * grad[0].item()

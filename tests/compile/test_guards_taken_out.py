@@ -47,6 +47,15 @@ def by_grad(x):
     return x * 2 if x.grad is None else x * 3
 
 
+def named(tensor):
+    tensor.factor = 3
+    return tensor
+
+
+def by_factor(x):
+    return x * getattr(x, "factor", 2)
+
+
 def by_view(x):
     return x * 2 if x._is_view() else x * 3
 
@@ -143,6 +152,7 @@ CASES = {
     ARGUMENT + "has a grad, or has none any more": lambda: Case(
         by_grad, lambda: (leaf(),), lambda: (with_grad(leaf()),)
     ),
+    ARGUMENT + "has attributes": lambda: Case(by_factor, lambda: (cygrad.ones(3),), lambda: (named(cygrad.ones(3)),)),
     ARGUMENT + "has hooks": lambda: Case(slope, lambda: (leaf(),), lambda: (hooked(leaf()),)),
     OUTSIDE + "has other memory": held(other_memory),
     OUTSIDE + "requires grad, or does no more, or has a history": held(lambda weight: weight.requires_grad_(False)),
