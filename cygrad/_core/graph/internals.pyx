@@ -97,6 +97,7 @@ def versions_of(tensors):
 
 def memory_of(Tensor t not None):
     """Return the array of a tensor for callers that do not read its values."""
+    settle()
     array = held_array(t)
     return read_only(array) if is_unresolved(array) else array
 
@@ -118,6 +119,7 @@ def holding_memory(Tensor t not None):
     """Return the array in whose memory the elements are, conjugated or negated if `shows_opposite(t)`."""
     if tape_open:
         look_at_caller()
+    settle()
     return behind(held_array(t))
 
 

@@ -278,8 +278,9 @@ def block_diag(*tensors):
     if not given:
         return tensor_of(np.empty((1, 0), np.float32))
     kind = result_type(given)
+    shapes = [array_of(t).shape for t in given]  # first, since `array_of` has what waits on a GPU computed
     array = kernels.block_diag([as_type(t, kind) for t in given], kind.numpy)
-    return record_n(BLOCK_DIAG, array, given, ([array_of(t).shape for t in given],))
+    return record_n(BLOCK_DIAG, array, given, (shapes,))
 
 
 @rule("block_diag")

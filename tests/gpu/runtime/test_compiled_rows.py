@@ -1,5 +1,6 @@
 """Every op in a compiled step on a GPU, between elementwise functions that wait: eager's bits, or a reason."""
 
+import gc
 import warnings
 
 import pytest
@@ -21,6 +22,14 @@ pytestmark = [
 
 PARTS = 16  # of the registry, tested one by one
 COMMON = "add exp matmul sum sigmoid where softmax addmm clone cat layer_norm cumsum index_select gather copy".split()
+
+
+@pytest.fixture(autouse=True)
+def emptied():
+    """Give back the workspaces of products, parts of which whatever is cached next would keep from being freed."""
+    yield
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def tensors_in(value):
@@ -92,6 +101,8 @@ def test_replays_have_the_bits_of_eager_calls(part, cupy):
     on = on_gpu(cupy)
     for name in sorted(SAMPLES)[part::PARTS]:
         refusal(name, SAMPLES[name][0], on)
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 @pytest.mark.parametrize("name", [name for name in COMMON if name in SAMPLES])

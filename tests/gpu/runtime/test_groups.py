@@ -211,10 +211,10 @@ WORK = {
     "flipped": lambda m: m(4, 5).flip(0) + m(5, 4).t().contiguous() + m(2, 10).reshape(4, 5),
     "dropped": lambda m: F.dropout(m(40), 0.5) * 2,
     "random in place": lambda m: m(40).detach().uniform_() + m(40),
-    "norms": lambda m: m(3, 4).norm() + m(3, 4).logsumexp(1).sum() + m(3, 4).prod(),
-    "set": lambda m: m(3, 4).index_fill(0, torch.tensor([1], device="cuda"), 2.0) + m(4).masked_fill(m(4) > 1, 0.0),
+    "norms": lambda m: m(3, 4).norm() + m(3, 4).logsumexp(1).sum() + m(3, 4).amax(),
+    "set": lambda m: m(3, 4).index_fill(0, torch.arange(1, device="cuda"), 2.0) + m(4).masked_fill(m(4) > 1, 0.0),
     "slices set": lambda m: F.pad(m(3, 4), (1, 1)) + m(3, 6).narrow(0, 0, 3),
-    "tensors of Python": lambda m: m(4) * torch.tensor(3.0) + torch.tensor(2.0, device="cuda") * m(4),
+    "filled": lambda m: m(4) * torch.full((), 3.0, device="cuda") + torch.ones(4, device="cuda") * m(4),
 }  # fmt: skip
 
 

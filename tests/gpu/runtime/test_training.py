@@ -13,7 +13,8 @@ pytestmark = runs_kernels
 
 
 @pytest.fixture(autouse=True)
-def gpu(cupy):
+def gpu(cupy, monkeypatch):
+    monkeypatch.setattr(cygrad.backends.cudnn, "allow_tf32", False)  # the CPU has no such products
     return cupy
 
 

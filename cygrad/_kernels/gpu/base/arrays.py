@@ -1,7 +1,5 @@
 """Creation, conversion, copies, and joins of GPU arrays and of meta arrays."""
 
-from functools import cache
-
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import (
@@ -20,15 +18,8 @@ from cygrad._kernels.device.cupy_library import (
 from cygrad._kernels.device.gpu_forms import captures, different_devices, extent
 from cygrad._kernels.gpu.base import joining
 from cygrad._kernels.gpu.launch.conversion import converted
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.gpu.runtime import pinned_memory
-from cygrad._kernels.gpu.runtime.graph_capture import join, keep, settle, used
-
-
-@cache
-def _joined_copy():
-    """A copy as a function that a compiled step joins with others (Note [Groups]); it is never launched alone."""
-    return elementwise("copy", "T a", "T out", "out = a")
+from cygrad._kernels.gpu.runtime.graph_capture import keep, settle, used
 
 
 def cast(a, dtype):
@@ -70,11 +61,10 @@ def copy_into(target, values):
 
 def copied(a, order):
     """Return a copy in a memory order of CuPy's."""
-    found = None
     if captures:
         keep(a)
-        found = join(_joined_copy(), (a,)) if a._c_contiguous else settle()
-    return a.copy(order) if found is None else found
+        settle()  # a copy does not wait: whoever asks for one may write to it by CuPy's own functions
+    return a.copy(order)
 
 
 def move(a, index, may_run_on=False):
