@@ -13,6 +13,7 @@ to `Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Mo
 
 import sys
 from functools import wraps
+from typing import Any
 
 from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
@@ -311,7 +312,8 @@ def _asking(plain, method):
             return ask(getattr(Tensor, forward), args[::-1], args[::-1], kwargs)
         return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
 
-    asking.is_asking = True
+    found: Any = asking
+    found.is_asking = True
     if is_operator:
-        del asking.__wrapped__  # a method in C, for which there may be no signature
-    return asking
+        del found.__wrapped__  # a method in C, for which there may be no signature
+    return found
