@@ -14,13 +14,16 @@ MIB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
-def gpu(cupy):
+def gpu(cupy, monkeypatch):
+    """A GPU with a pool of its own: what other tests have cached may lie in large pieces of the usual one."""
+    torch.cuda.init()
     gc.collect()
-    torch.cuda.empty_cache()
-    former = torch.cuda.get_memory_limit()
+    former = cupy.cuda.get_allocator()
+    monkeypatch.setattr(allocator.connected, "pool", cupy.cuda.MemoryPool())
+    cupy.cuda.set_allocator(allocator._allocator(cupy, allocator.pool()))
+    torch.cuda.reset_peak_memory_stats()
     yield cupy
-    torch.cuda.set_memory_limit(former)
-    torch.cuda.empty_cache()
+    cupy.cuda.set_allocator(former)
 
 
 def megabytes(count):
@@ -238,7 +241,7 @@ def test_pieces_from_the_asynchronous_allocator(monkeypatch, gpu, setting):
         assert torch.cuda.memory_allocated() >= 3 * MIB
         torch.cuda.set_memory_limit(torch.cuda.memory_reserved() + MIB)
         with pytest.raises(torch.OutOfMemoryError):
-            megabytes(8)
+            megabytes(80)
         torch.cuda.set_memory_limit(None)
         del x
         torch.cuda.empty_cache()
