@@ -19,14 +19,12 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
     require(w_hh, name, "w_hh", 4)
     if input.ndim > 1 and w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
+    _require_batch(input, name)
     for i, state in enumerate(states):
-        if input.ndim and state.ndim and input.shape[0] != state.shape[0]:
+        if state.ndim and input.shape[0] != state.shape[0]:
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
-    for tensor in (input, *states):
-        if tensor.ndim < 2:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} expects a batch"
-            )
+    for state in states:
+        _require_batch(state, name)
     width = w_hh.shape[1]
     for i, state in enumerate(states):
         if state.shape[1] != width:
@@ -42,6 +40,13 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
         _, *new = recurrent_layer(kind, (len(input),), False, input, states[0], w_ih, w_hh, b_ih, b_hh, *states[1:])
         return tuple(new)
     return STEPS[kind](linear(input, w_ih, b_ih), linear(states[0], w_hh, b_hh), *states)
+
+
+def _require_batch(tensor, name):
+    if tensor.ndim < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} expects a batch"
+        )
 
 
 def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
