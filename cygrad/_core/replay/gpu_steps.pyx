@@ -44,6 +44,7 @@ from cygrad._library import later
 
 graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")      # both are needed only on GPUs
 captured_work = later("cygrad._kernels.gpu.launch.captured_work")
+cudnn = later("cygrad._kernels.gpu.libraries.cudnn")
 
 cdef object _miss = MISS
 
@@ -422,7 +423,7 @@ cdef class GpuProgram:
             return "a mode of the thread differs"
         if default_dtype() is not self.default:
             return "the default dtype differs"
-        if captured_work.settings() != self.settings:
+        if cudnn.all_settings() != self.settings:
             return "a setting of cuDNN or of matrix products differs"
         if len(arguments) != len(self.guards):
             return "there are more arguments, or fewer"
@@ -480,7 +481,7 @@ cdef class GpuProgram:
         given = [(<Tensor>t).array for t in arguments]
         failure = None
         self.modes, self.default = thread_state().modes, default_dtype()
-        self.settings = captured_work.settings()
+        self.settings = cudnn.all_settings()
         former = set_stream(None)
         try:
             with resting_collector(), work.capturing(given):

@@ -13,18 +13,10 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy, gpu_class
 from cygrad._kernels.device.gpu_forms import extent
 from cygrad._kernels.gpu.launch.groups import Groups
-from cygrad._kernels.gpu.libraries import cudnn
 from cygrad._kernels.gpu.random.random import set_start
 from cygrad._kernels.gpu.runtime.graph_capture import Capture, Pool, settle
-from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 _POISON = 0xFF  # as bytes of a number, NaN or -1
-
-
-def settings():
-    """Return the settings that decide which kernels a graph has, and that no other guard compares."""
-    of_cudnn = (cudnn.settings[name] for name in ("enabled", "deterministic", "allow_tf32"))
-    return *of_cudnn, *Precision.reduced.values()
 
 
 def has_room(a):

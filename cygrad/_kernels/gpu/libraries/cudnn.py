@@ -15,6 +15,7 @@ from typing import Any
 from cygrad._kernels.device.cupy_library import cupy, current_device, dense, switches
 from cygrad._kernels.gpu.libraries import cudnn_library
 from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 _TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by dtype char
 _MOST = 1024
@@ -46,6 +47,12 @@ def version():
     if module() is not None:
         return module().backend_version()
     return cudnn_library.version() if source() else None
+
+
+def all_settings():
+    """Return the settings that decide which kernels a captured step has, and that no other guard compares."""
+    of_cudnn = (settings[name] for name in ("enabled", "deterministic", "allow_tf32"))
+    return *of_cudnn, *Precision.reduced.values()
 
 
 def computed(kind, given, shape, where):
