@@ -101,12 +101,11 @@ def _apart(entries, owner, others):
 
     `__torch_function__` tells a method from the function, and an alias from the name it stands for.
     """
-    forms: dict = {}
-    for name, entry in entries.items():
-        if entry in others or getattr(entry, "__name__", name) != name:
-            entry = forms.get((entry, name)) or forms.setdefault((entry, name), _form(entry, owner, name))
-        forms[name] = entry
-    return {name: forms[name] for name in entries}
+
+    def is_apart(name, entry):
+        return entry not in others and getattr(entry, "__name__", name) == name
+
+    return {name: entry if is_apart(name, entry) else _form(entry, owner, name) for name, entry in entries.items()}
 
 
 def _form(entry, owner, name):
