@@ -517,6 +517,9 @@ def test_it_undoes_itself():
         import cupyx.scipy.special
 
         assert cupyx.scipy.special is sys.modules["cupyx.scipy.special"]
+        cupy.cuda.set_allocator(None)
+    with cupy_standin.installed() as cupy:
+        assert cupy.cuda.get_allocator() == cupy.get_default_memory_pool().malloc
     assert {name: sys.modules.get(name) for name in before} == before
 
 

@@ -23,9 +23,11 @@ __all__ = ["install", "installed", "is_installed", "on_synchronize", "watch"]
 
 
 def install():
-    """Register the stand-in as `cupy`; return a function that undoes this."""
+    """Register the stand-in as `cupy`, with its own allocator; return a function that undoes this."""
+    from . import memory
     from .modules import all_modules
 
+    allocator, memory.common_allocator = memory.common_allocator, memory.default_pool.malloc
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ROOTS}
     modules = all_modules()
     for name in before:
@@ -37,6 +39,7 @@ def install():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
         sys.modules.update(before)
+        memory.common_allocator = allocator
 
     return undo
 
