@@ -173,6 +173,25 @@ def test_calls_that_differ_are_found_before_data_moves(how, call, text):
     assert f"  rank 1: {text} at {line_of(call)}\n" in output
 
 
+UNEQUAL = """
+import cygrad, cygrad.distributed as dist
+dist.init_process_group("mpi")
+rank = dist.get_rank()
+for x in (cygrad.ones(50_000), cygrad.ones(20_000 + 1000 * rank)):
+    try:
+        dist.all_reduce(x)
+    except dist.DistBackendError as error:
+        print(f"{rank}: {error}", flush=True)
+"""
+
+
+def test_large_reductions_that_differ_are_found_without_comparing_calls():
+    _, output = ended([Path(sys.executable).parent / "mpiexec", "-n", "2", sys.executable, "-c", UNEQUAL])
+    for rank, other in ((0, 1), (1, 0)):
+        text = f"{rank}: all_reduce: rank {other} of the group calls it with another size, dtype or operation than rank"
+        assert f"{text} {rank}\n  to fix it: set CYGRAD_DISTRIBUTED_DEBUG=1" in output
+
+
 def test_nothing_differs():
     code, output = mpiexec(2, "collectives.py", CYGRAD_DISTRIBUTED_DEBUG="1")
     assert code == 0 and output.split() == list(CHECKS), output

@@ -5,6 +5,8 @@ of its array to its slot; once all have, it reduces its own part from all slots,
 whence the others fetch it. So each number is computed once, and is the same everywhere. Long arrays go chunk by chunk,
 small enough for the caches, through two slots in turn: who has arrived at a chunk is through with the last but one.
 
+Next to its count of chunks, a process writes what it reduces. So processes that reduce something else are found.
+
 Processes count their steps in memory next to the slots. This relies on writes being seen in the order they are made,
 which holds for x86; elsewhere `is_ordered` is False, and MPI does it all.
 """
@@ -18,6 +20,7 @@ from collections import deque
 import numpy as np
 
 from cygrad.distributed._c10d.engines.engine import Handle
+from cygrad.distributed._c10d.errors import DistBackendError
 
 __all__ = ["FUNCTIONS", "LEAST", "SharedMemory", "is_ordered"]
 
@@ -63,6 +66,7 @@ class SharedMemory:
             yield from _through(self._engine.all_reduce_by_mpi(buffer, op))
             return
         function = FUNCTIONS[op]
+        self._what = _signature(buffer, op)
         length = _CHUNK // buffer.itemsize
         slots = [half.view(buffer.dtype) for half in self._slots]
         for begin in range(0, len(buffer), length):
@@ -76,8 +80,7 @@ class SharedMemory:
         slot = slots[rank]
         slot[: mine.start] = chunk[: mine.start]
         slot[mine.stop :] = chunk[mine.stop :]
-        self._count += 1
-        yield from self._arrive(0)
+        yield from self._begin()
         parts = [chunk[mine] if each == rank else slots[each][mine] for each in range(size)]
         result = function(parts[0], parts[1], out=slot[mine])
         for part in parts[2:]:
@@ -86,6 +89,20 @@ class SharedMemory:
         for each in range(size):
             part = slice(bounds[each], bounds[each + 1])
             chunk[part] = slots[each][part]
+
+    def _begin(self):
+        """Say that this process has filled its slot, wait until all have, and check that they reduce the same."""
+        self._count += 1
+        counters, what, line = self._counters[0], self._what, _LINE // 8
+        at = 1 + self._count % 2  # who is through writes the next one while others still look at this one
+        counters[self._rank * line + at] = what
+        yield from self._arrive(0)
+        for each in range(self._size):
+            if counters[each * line + at] != what:
+                raise DistBackendError(
+                    f"all_reduce: rank {each} of the group calls it with another size, dtype or operation than rank "
+                    f"{self._rank}\n  to fix it: set CYGRAD_DISTRIBUTED_DEBUG=1, which names both lines before data moves"
+                )
 
     def _arrive(self, step):
         """Say that this process is through with a step, and wait until all are."""
@@ -120,6 +137,11 @@ class SharedMemory:
         self._slots = slots.reshape(2, size, _CHUNK)
         self._memory = memory
         return True
+
+
+def _signature(buffer, op):
+    """A number of what all processes must agree in."""
+    return len(buffer) << 16 | buffer.dtype.num << 8 | list(FUNCTIONS).index(op)
 
 
 def _file(length):
