@@ -150,13 +150,14 @@ def sum_to_size(input, *size, **named):
     cdef Tensor t = tensor_argument(SUM_TO_SIZE, input, "input", 1)
     cdef tuple shape = t.array.shape
     cdef tuple wanted = arguments.variadic(size, named, "sum_to_size", "size")
-    if wanted == shape:
+    cdef bint is_whole = t.array.dtype.kind in "biu"
+    if wanted == shape and (shape or not is_whole):
         return t
     if len(wanted) > len(shape) or not np.all([
             m == n or m == 1 for m, n in zip(reversed(wanted), reversed(shape))]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     cdef object array = t.array
-    if array.dtype.kind in "biu":
+    if is_whole:
         array = kernels.cast(array, INT64)
     return record1(SUM_TO_SIZE, kernels.sum_to(array, wanted), t, (shape,))
 

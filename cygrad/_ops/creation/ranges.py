@@ -221,14 +221,13 @@ def _ends(start, end, steps, function):
     given = [value for value in (start, end, steps) if value is not None]
     if not all(isinstance(v, (Tensor, int, float, complex, np.generic)) for v in given) or not is_integer(steps):
         raise messages.no_such_call(function, given, {}, _SPACED[function])
-    bounds = []
-    for i, (value, name) in enumerate(((start, "start"), (end, "end"))):
-        if isinstance(value, Tensor) and value.ndim:
-            raise RuntimeError(
-                f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.ndim} "
-                "dimension(s)."
-            )
-        bounds.append(number(value, function, name, i + 1))
+    named = {"start": start, "end": end}
+    large = [f"{name} with {v.ndim} dimension(s)" for name, v in named.items() if isinstance(v, Tensor) and v.ndim]
+    if large:
+        raise RuntimeError(
+            f"{function} only supports 0-dimensional start and end tensors, but got {' and '.join(large)}."
+        )
+    bounds = [number(value, function, name, i) for i, (name, value) in enumerate(named.items(), 1)]
     count = integer(steps, function, "steps", 3)
     if count < 0:
         raise RuntimeError("number of steps must be non-negative")

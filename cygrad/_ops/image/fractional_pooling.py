@@ -74,7 +74,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
             raise RuntimeError(f"{function}(): kernel_size and output_size must be positive, but got {k} and {m}")
         if m + k - 1 > n - (dims == 3):
             raise RuntimeError(f"{function}(): pool {word} {k} too large relative to input {word} {n}")
-    drawn = as_float32(array_of(samples)).reshape(-1, dims)
+    drawn = as_float32(array_of(samples))[:batch].reshape(-1, dims)  # there may be more than images
     values, places = maxima(as_float32(array_of(t)), dims, lambda part: windows(drawn[part], image, size, kernel))
     if not t.numel():
         shape = (*t.shape[: t.dim() - dims], *size)

@@ -25,6 +25,8 @@ def numbers(value, function, name, position, dims, empty=None):
         return empty
     if len(given) == 1:
         return given * dims
+    if len(given) != dims and name == "output_size":
+        raise RuntimeError(f"{function}() argument '{name}' should contain {NUMBERS[dims]} int (got {len(given)})")
     if len(given) != dims:
         text = "be omitted, a single int" if name == "stride" else "be a single int"
         many = "tuple of one int" if dims == 1 else f"tuple of {NUMBERS[dims]} ints"
@@ -34,24 +36,10 @@ def numbers(value, function, name, position, dims, empty=None):
 
 def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
     """Check the arguments and return the number of windows along each dimension."""
+    _check_dimensions(shape, dims)
+    _check_numbers(kernel, stride, padding, dilation)
     check_images(shape, dims)
     image = shape[len(shape) - dims :]
-    if min(stride) == 0:
-        raise RuntimeError("stride should not be zero")
-    if min(kernel) <= 0:
-        raise RuntimeError(f"kernel size should be greater than zero, but got {words('k', kernel)}")
-    if min(stride) < 0:
-        raise RuntimeError(f"stride should be greater than zero, but got {words('d', stride)}")
-    if min(dilation) <= 0:
-        raise RuntimeError(f"dilation should be greater than zero, but got {words('dilation', dilation)}")
-    for k, p, d in zip(kernel, padding, dilation):
-        if p < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(
-                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
-                f"dilation={d}"
-            )
     if any(p > k // 2 for k, p in zip(kernel, padding)):
         if dims == 2:
             text = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
@@ -68,6 +56,25 @@ def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
             f"({'x'.join(map(str, (channels, *size)))}). Output size is too small"
         )
     return size
+
+
+def _check_numbers(kernel, stride, padding, dilation):
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
+    if min(kernel) <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {words('k', kernel)}")
+    if min(stride) < 0:
+        raise RuntimeError(f"stride should be greater than zero, but got {words('d', stride)}")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {words('dilation', dilation)}")
+    for k, p, d in zip(kernel, padding, dilation):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
+            )
 
 
 def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims, results=results):
@@ -108,10 +115,14 @@ def places(n, k, s, p, d, ceil_mode):
     return count - 1 if (count - 1) * s >= n + p else count
 
 
-def check_images(shape, dims):
-    """Require `dims` spatial dimensions, channels and an optional batch; only the batch may be empty."""
+def _check_dimensions(shape, dims):
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
+
+
+def check_images(shape, dims):
+    """Require `dims` spatial dimensions, channels and an optional batch; only the batch may be empty."""
+    _check_dimensions(shape, dims)
     if 0 in shape[len(shape) - dims - 1 :]:
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "

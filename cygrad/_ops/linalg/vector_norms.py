@@ -20,7 +20,6 @@ from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import div, mul, pow, sub
 from cygrad._ops.base.batching.rules import shifting
-from cygrad._ops.base.creation import zeros_like
 from cygrad._ops.base.pointwise import abs, sgn
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
@@ -46,7 +45,7 @@ def vector_norm_rule(n, g):
     ord, axes, keepdim = n.args
     x = n.saved(0)
     if ord == 0:
-        return zeros_like(x)
+        return None  # undefined, as in PyTorch: the number of elements other than 0 does not depend on their values
     g = restored(g, x.shape, axes, keepdim)
     if ord == 1:
         return times(sgn(x), g)

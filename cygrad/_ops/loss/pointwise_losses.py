@@ -3,7 +3,10 @@
 `reduction` and its predecessors are described in reductions.py. Each loss is one node, including the reduction.
 """
 
+import numpy as np
+
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.graph.record import promoted
@@ -244,6 +247,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     checks.warn_sizes(x, y)
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not broadcast
     how = reduction_of(reduction, None, None)
+    if not isinstance(delta, (int, float)):
+        if not (isinstance(delta, np.number) and delta.dtype.kind in "iuf"):
+            raise messages.wrong_type("huber_loss", "delta", 4, "float", delta)
+        delta = delta.item()
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     checks.check_floating(x, y, "huber_cpu")

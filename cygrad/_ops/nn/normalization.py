@@ -204,7 +204,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
     In training, mean and variance are computed over all other dimensions, and `running_mean` and `running_var` are
     updated in place with weight `momentum`; otherwise the running statistics are used. Saves input, weight and the
-    statistics. Raises ValueError for one value per channel in training, RuntimeError for mismatched arguments.
+    statistics. Raises ValueError for one value per channel in training and for an `eps` that is negative, or 0 in
+    training; RuntimeError for mismatched arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.batch_norm(cygrad.tensor([[1.0], [3.0]]), None, None, training=True)
@@ -215,6 +216,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         shape = array_of(require(input, "batch_norm")).shape
         if math.prod(shape[:1] + shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    if eps < 0 or (eps == 0 and training):
+        wanted = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 

@@ -320,9 +320,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         weights = weights[None]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
-    needed = 1 if replacement else count
+    needed = (1 if replacement else count), bool(replacement) and count > 1
     if 0 < weights.size <= chunks.SIZE:
-        array = draw(numbers, *_with_sums(kernels, weights, needed), count)
+        array = draw(numbers, *_with_sums(kernels, weights, *needed), count)
     else:
         array = _in_parts(draw, kernels, numbers, weights, needed, count)
     args = count, replacement, generator
@@ -334,16 +334,16 @@ def _in_parts(draw, kernels, numbers, weights, needed, count):
     is_in_memory = isinstance(weights, np.ndarray) and weights.flags.c_contiguous  # others are drawn in another order
     step = max(1, chunks.SIZE // weights.shape[1]) if is_in_memory and weights.size else len(weights)
     first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
-    found = _with_sums(kernels, first, needed)
+    found = _with_sums(kernels, first, *needed)
     for part in others:
-        _with_sums(kernels, part, needed)
+        _with_sums(kernels, part, *needed)
     array = draw(numbers, *found, count)
     if not others:
         return array
     whole = np.empty((len(weights), count), np.int64)
     whole[:step] = array
     for start, part in zip(range(step, len(weights), step), others):
-        whole[start : start + step] = draw(numbers, *_with_sums(kernels, part, needed), count)
+        whole[start : start + step] = draw(numbers, *_with_sums(kernels, part, *needed), count)
     return whole
 
 
@@ -355,8 +355,8 @@ def _picked(call):
     return call.shaped(multinomial(rows, count, replacement, generator=generator), call.out.shape)
 
 
-def _with_sums(kernels, weights, needed):
-    """Return rows of weights, and what `picked` needs of them besides.
+def _with_sums(kernels, weights, needed, is_repeated=False):
+    """Return rows of weights, and what `picked` needs of them besides; `is_repeated`: several are drawn from all.
 
     Raises RuntimeError for invalid weights, and for rows with fewer than `needed` weights above 0.
     """
@@ -365,10 +365,19 @@ def _with_sums(kernels, weights, needed):
         wide = weights.astype(np.float64)
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        raise _wrong_weight(wide, is_repeated)
     if needed > 1 and not is_meta(weights) and np.count_nonzero(weights) < weights.size:
         _check_enough(np.count_nonzero(weights, 1), needed)
     return weights, sums
+
+
+def _wrong_weight(weights, is_repeated):
+    """The error of weights that are negative or not finite; drawing with replacement names the first."""
+    if not is_repeated:
+        return RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    first = weights[~((weights >= 0) & (weights < math.inf))][:1]
+    which = "= infinity or NaN" if (first == math.inf).any() else "< 0"  # PyTorch says so of NaN, too
+    return RuntimeError(f"invalid multinomial distribution (encountering probability entry {which})")
 
 
 def _check_enough(counts, needed):
@@ -390,6 +399,8 @@ def _check_weights(t, count, replacement):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if count <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if array.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     if not replacement and count > array.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
 

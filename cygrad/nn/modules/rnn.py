@@ -99,6 +99,11 @@ class RNNBase(Module):
         for name in ("input_size", "hidden_size"):
             if not isinstance(getattr(self, name), int):
                 raise TypeError(f"{name} should be of type int, got: {type(getattr(self, name)).__name__}")
+        for name in ("bias", "batch_first"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(getattr(self, name)).__name__}")
+        if self.input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if self.hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if self.num_layers <= 0:

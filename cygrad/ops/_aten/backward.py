@@ -153,13 +153,13 @@ def native_dropout_backward(grad_output, mask, scale):
 @aten
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
     """Return the gradient of `softmax`, given its result, in `input_dtype`."""
-    return softmax.softmax_backward_data(grad_output, output, dim).to(input_dtype)
+    return softmax.softmax_backward_data(grad_output, output, dim % max(output.ndim, 1)).to(input_dtype)
 
 
 @aten
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     """Return the gradient of `log_softmax`, given its result, in `input_dtype`."""
-    return softmax.log_softmax_backward_data(grad_output, output, dim).to(input_dtype)
+    return softmax.log_softmax_backward_data(grad_output, output, dim % max(output.ndim, 1)).to(input_dtype)
 
 
 @aten

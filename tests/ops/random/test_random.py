@@ -276,8 +276,13 @@ def test_what_are_no_weights_draws_nothing(bad, replacement):
         weights = torch.ones(rows, 300)
         weights[-1, 5] = bad
         g, h = (torch.Generator().manual_seed(5) for _ in range(2))
-        with pytest.raises(RuntimeError, match="contains either `inf`, `nan` or element < 0"):
+        text = "contains either `inf`, `nan` or element < 0"
+        if replacement:
+            text = "encountering probability entry " + ("= infinity or NaN" if bad == np.inf else "< 0")
+        with pytest.raises(RuntimeError, match=text):
             torch.multinomial(weights, 2, replacement, generator=g)
+        with pytest.raises(RuntimeError, match="contains either `inf`, `nan` or element < 0"):
+            torch.multinomial(weights, 1, replacement, generator=g)
         weights[-1] = 0
         with pytest.raises(RuntimeError, match=r"invalid multinomial distribution \(sum of probabilities <= 0\)"):
             torch.multinomial(weights, 2, replacement, generator=g)

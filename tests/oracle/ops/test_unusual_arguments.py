@@ -202,3 +202,68 @@ def test_reductions_that_are_none():
 
 def test_tolerances_that_are_tensors():
     check(*(f"torch.linalg.{name}(x.half(), atol=torch.ones(2))" for name in ("matrix_rank", "pinv")))
+
+
+def test_windows_of_pooling_are_checked_before_the_images():
+    sizes = {"max_pool2d": "(0, 1, 49)", "avg_pool2d": "(2, 0, 5, 5)", "max_pool3d": "(2, 1, 5, 5, 0)"}
+    windows = "2, padding=-1", "2, padding=4", "3, padding=4", "2, stride=0", "2, stride=-1", "0"
+    check(*(f"F.{name}(torch.zeros{size}, {how})" for name, size in sizes.items() for how in windows))
+
+
+def test_averages_of_integers_by_negative_divisors_round_towards_zero():
+    image = "torch.arange(-8, 8).reshape(1, 1, 4, 4)"
+    check(*(f"F.avg_pool2d({image}, 2, divisor_override={n})" for n in (-3, -2, 2, 3)))
+    check(*(f"F.avg_pool3d({image}[None], (1, 2, 2), divisor_override={n})" for n in (-3, -2, 3)))
+
+
+def test_factors_wrap_around_in_unsigned_integers():
+    zeros, one = "torch.zeros(3, dtype=torch.uint8)", "torch.ones(1, dtype=torch.uint8)"
+    check(*(f"{zeros}.index_add{way}(0, torch.tensor([1]), {one}, alpha=-1)" for way in ("", "_")))
+
+
+def test_random_numbers_for_more_images_than_there_are():
+    samples = "torch.linspace(0, 0.9, 12, dtype=torch.float32)"
+    check(
+        f"F.fractional_max_pool2d(torch.arange(50.0).reshape(2, 5, 5), 2, (2, 3), _random_samples={samples}"
+        ".reshape(3, 2, 2))",
+        f"F.fractional_max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2, (2, 2, 2), _random_samples={samples}"
+        ".reshape(4, 1, 3))",
+    )
+
+
+def test_a_sum_of_whole_numbers_to_no_dimension_is_int64():
+    check(*(f"torch.tensor({x}).sum_to_size(())" for x in ("True", "3", "2.5")), "torch.tensor([True]).sum_to_size(1)")
+
+
+def test_counts_of_elements_have_no_gradient():
+    leaf = "(lambda x: repr(torch.autograd.grad({}, x, allow_unused=True)))(torch.ones(2, 3, requires_grad=True))"
+    calls = "torch.norm(x, 0)", "torch.linalg.vector_norm(x, 0, dim=1).sum()", "torch.dist(x, x.detach() * 2, 0)"
+    check(*(leaf.format(call) for call in calls))
+
+
+def test_words_of_settings():
+    check(
+        *(
+            f"F.batch_norm(x, torch.zeros(3), torch.ones(3), training={t}, eps={e})"
+            for t in (True, False)
+            for e in (-1, 0)
+        ),
+        *(f"torch.nn.HuberLoss(delta={d})" for d in ("1j", "'a'", "None", "0.5")),
+        *(f"F.huber_loss(x, x, delta={d})" for d in ("1j", "'a'", "None", "0", "True")),
+        *(
+            f"torch.nn.{kind}(3, 4, {word}={v})"
+            for kind in ("RNN", "LSTM")
+            for word in ("bias", "batch_first")
+            for v in (0, "'a'")
+        ),
+        *("torch.nn.GRU(0, 4)", "torch.nn.LSTM(-1, 4)"),
+        *(
+            f"F.conv{n}d(torch.ones((1, 1) + (4,) * {n}), torch.ones((1, 1) + (2,) * {n}), dilation=0)"
+            for n in (1, 2, 3)
+        ),
+        *(f"F.adaptive_{kind}_pool1d(x, {size})" for kind in ("avg", "max") for size in ("()", "(1, 2)")),
+        *(f"torch.{name}({a}, {b}, 3)" for name in ("linspace", "logspace") for a in ("x", "1") for b in ("x", "2")),
+        *(f"torch.multinomial(torch.tensor([1.0, {p}]), {n}, True)" for p in ("-1", "float('inf')") for n in (1, 2)),
+        "torch.multinomial(torch.ones(1).expand(2**24 + 1), 1)",
+        *(f"torch._{name}_backward_data(x, x, -1, torch.float32)" for name in ("softmax", "log_softmax")),
+    )

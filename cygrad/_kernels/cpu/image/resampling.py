@@ -129,7 +129,8 @@ def mapped(a, tables, divisor, back):
         out = a.copy()
     if divisor is not None:
         if out.dtype.kind in "iu":  # rounded towards zero
-            return (np.sign(out) * (np.abs(out) // divisor.astype(out.dtype))).astype(out.dtype)
+            divisor = divisor.astype(out.dtype)
+            return (np.sign(out) * np.sign(divisor) * (np.abs(out) // np.abs(divisor))).astype(out.dtype)
         out /= divisor.astype(out.dtype)
     return out
 

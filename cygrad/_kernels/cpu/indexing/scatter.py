@@ -61,7 +61,7 @@ def index_add(a, axis, index, source, alpha=1):
     if is_half(a):
         return in_float32(index_add, a, axis, index, source, alpha)
     if alpha != 1:
-        source = source * np.asarray(alpha, source.dtype)
+        source = source * np.asarray(alpha).astype(source.dtype)  # -1 wraps around in unsigned integers
     if axis:
         a, source = a.swapaxes(0, axis), source.swapaxes(0, axis)
     out = a.copy("C")
@@ -73,7 +73,7 @@ def index_add(a, axis, index, source, alpha=1):
 def index_add_to(out, index, source, alpha=1, extreme=0):
     """`index_add` along the first axis of a dense array, in place. `extreme` is as for `rows.add_rows`."""
     if alpha != 1:
-        source = source * np.asarray(alpha, source.dtype)
+        source = source * np.asarray(alpha).astype(source.dtype)
     width = math.prod(out.shape[1:])
     add_rows(out.reshape(len(out), width), index, source.reshape(len(index), width), extreme)
 

@@ -101,7 +101,8 @@ class SharedMemory:
             if counters[each * line + at] != what:
                 raise DistBackendError(
                     f"all_reduce: rank {each} of the group calls it with another size, dtype or operation than rank "
-                    f"{self._rank}\n  to fix it: set CYGRAD_DISTRIBUTED_DEBUG=1, which names both lines before data moves"
+                    f"{self._rank}\n"
+                    "  to fix it: set CYGRAD_DISTRIBUTED_DEBUG=1, which names both lines before data moves"
                 )
 
     def _arrive(self, step):
