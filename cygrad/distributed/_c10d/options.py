@@ -165,7 +165,10 @@ def takes_options(method):
         if opts is not None:
             kwargs |= {name: getattr(opts, field) for name, field in fields.items()}
             timeout = opts.timeout
-        if any(map(_is_meta, (*args, *kwargs.values()))):
+        for value in args:
+            if _is_meta(value):
+                return finished()
+        if kwargs and any(map(_is_meta, kwargs.values())):
             return finished()
         work = method(self, *args, **kwargs)
         if timeout is not None and timeout >= timedelta(0):
@@ -177,6 +180,6 @@ def takes_options(method):
 
 def _is_meta(value):
     """Whether the first tensor is one without memory."""
-    while isinstance(value, (list, tuple)) and value:
+    while type(value) in (list, tuple) and value:
         value = value[0]
     return isinstance(value, Tensor) and value.is_meta

@@ -146,13 +146,14 @@ class ProcessGroup:
     def allreduce(self, tensors, op=ReduceOp.SUM):
         """Reduce tensors over all processes, in place."""
         tensors = _as_list(tensors)
-        if any(tensor.layout is not strided for tensor in tensors):
-            from cygrad.distributed._c10d import sparse  # which is made of the collectives of objects
-
-            return joined([sparse.all_reduce(tensor, op, self) for tensor in tensors], tensors)
         for tensor in tensors:
+            if tensor.layout is not strided:
+                from cygrad.distributed._c10d import sparse  # which is made of the collectives of objects
+
+                return joined([sparse.all_reduce(each, op, self) for each in tensors], tensors)
             check_reduction(op, tensor, "all_reduce")
-        parcels = [self._reduced(op)(tensor, True) for tensor in tensors]
+        size = self.size()
+        parcels = [wire.reduced(each, op, size, True, self._engine(each).on_device) for each in tensors]
 
         def begin(engine, array, tensor):
             return engine.all_reduce(array, wire.reduction(op, tensor))

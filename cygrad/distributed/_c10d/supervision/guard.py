@@ -59,14 +59,19 @@ class RankFailure(DistBackendError):
 
 def program_line(frame):
     """The innermost line that is not in this package, as "train.py:38"."""
+    return _place(*_program_place(frame))
+
+
+def _program_place(frame):
+    """The file and the number of that line, or (None, 0)."""
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
-    return "?" if frame is None else _place(frame.f_code.co_filename, frame.f_lineno)
+    return (None, 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 @lru_cache
 def _place(file, number):
-    return f"{os.path.basename(file)}:{number}"
+    return "?" if file is None else f"{os.path.basename(file)}:{number}"
 
 
 def _failure_line(trace):
@@ -248,15 +253,13 @@ class Guard:
         is_between_two = name.startswith(("send", "recv"))
         group.count += not is_between_two
         number = group.count
-        text = _described(name, tensors)
         is_of_all = group.group_desc == "default_pg"
         if is_of_all:
             self._number_of_all = number
-        else:
-            text += f" in group {group.group_name}"
+        what = name, None if is_of_all else group.group_name, *[(each.shape, each.dtype) for each in tensors]
         if get_debug_level() is DebugLevel.DETAIL and not is_between_two:
-            self._compare(group, number, text, name, tensors, details)
-        text = f"{text} at {program_line(sys._getframe(1))}"
+            self._compare(group, number, _described(what), name, tensors, details)
+        text = _call_at(what, *_program_place(sys._getframe(1)))
         self.board.call(self.index, number, text)
         self.board.state(self.index, RUNNING)
         self.count(1)
@@ -417,18 +420,19 @@ class Guard:
         atexit.unregister(self._left)
 
 
-def _described(name, tensors):
-    """A call as "all_reduce of (2, 3) float32"."""
-    if not tensors:
-        return name
-    shown = ", ".join([_shape_and_dtype(each.shape, each.dtype) for each in tensors[:3]])
+@lru_cache  # a loop makes the same call again and again
+def _call_at(what, file, line):
+    """A call as "all_reduce of (2, 3) float32 at train.py:38"."""
+    return f"{_described(what)} at {_place(file, line)}"
+
+
+def _described(what):
+    """A call as "all_reduce of (2, 3) float32": its name, the group unless it is that of all, shapes and dtypes."""
+    name, group, *tensors = what
+    shown = ", ".join([f"{tuple(shape)} {str(dtype).rpartition('.')[2]}" for shape, dtype in tensors[:3]])
     more = f", ... {len(tensors)} tensors" if len(tensors) > 3 else ""
-    return f"{name} of {shown}{more}"
-
-
-@lru_cache
-def _shape_and_dtype(shape, dtype):
-    return f"{tuple(shape)} {str(dtype).rpartition('.')[2]}"
+    of = f" of {shown}{more}" if tensors else ""
+    return name + of + (f" in group {group}" if group is not None else "")
 
 
 def _group_of(call):
