@@ -230,6 +230,8 @@ INVERSE = declare(
 def cholesky_inverse(input, upper=False, *, out=None):
     """Return the inverse of A, given its Cholesky factor L = `input`; with `upper`, U with A = U^H U.
 
+    The result is (L L^H)^-1.
+
     Saves the factor and the result R. Gradient: the triangle of -R (g + g^H) R L that is read. Raises LinAlgError for a
     zero on the diagonal.
 

@@ -297,6 +297,8 @@ def values_of_bounds(bounds):
 def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the Moore-Penrose pseudoinverse, of shape (..., n, m), of matrices (..., m, n).
 
+    With A = U diag(S) V^H, it is V diag(1 / S) U^H, where the reciprocals of singular values that count as 0 are 0.
+
     Singular values up to max(atol, rtol * the largest) count as 0. atol defaults to 0; rtol (`rcond` is an older name)
     defaults to eps * max(m, n) if atol is 0, else to 0. For `hermitian` matrices, eigenvalues of the lower triangle are
     computed instead. Saves A and the result P. Gradient, for a rank that is locally constant:

@@ -190,6 +190,8 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
 def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
     """Scale the rows at `indices` with a norm larger than `max_norm` to that norm, in place; not recorded.
 
+    Such a row is multiplied by max_norm / (norm + 1e-7).
+
     >>> import cygrad
     >>> table = cygrad.tensor([[3.0, 4.0], [0.3, 0.4]])
     >>> cygrad.embedding_renorm_(table, cygrad.tensor([0, 1]), 1.0)

@@ -82,6 +82,8 @@ class _AlphaDropout(_DropoutNd):
 class AlphaDropout(_AlphaDropout):
     """Dropout that preserves mean 0 and variance 1: dropped elements become SELU's lower bound, then all are rescaled.
 
+    a x + b for kept elements, a c + b for dropped ones, with c = -1.7581, a = ((1 - p) (1 + p c^2))^(-1/2), b = -a c p.
+
     >>> import cygrad
     >>> cygrad.nn.AlphaDropout(0.5).eval()(cygrad.ones(3))
     tensor([1., 1., 1.])
