@@ -140,7 +140,9 @@ def block(lines: list[str]) -> str:
     if lines[0].startswith("- "):
         return "\n".join(f"- {prose(line[2:])}" if line[:2] == "- " else f"  {prose(line.strip())}" for line in lines)
     if any(line[0] in " |>" for line in lines):
-        return ".. code-block:: text\n\n" + indented("\n".join(lines))
+        is_table = any(line.lstrip().startswith("|") for line in lines)
+        options = "" if is_table else "   :class: equations\n"
+        return f".. code-block:: text\n{options}\n" + indented("\n".join(lines))
     # One paragraph a block, whose words may be in backticks across the ends of its lines.
     return prose(" ".join(lines))
 

@@ -76,6 +76,7 @@ def check_sdist(sdist):
         "tox.ini",
         "LICENSE",
         "README.md",
+        "SECURITY.md",
         "tests/package/smoke.py",
         ".ci/run",
     ):
