@@ -13,6 +13,7 @@ import inspect
 import json
 import pkgutil
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ def block(lines: list[str]) -> str:
     if any(line[0] in " |>" for line in lines):
         is_table = any(line.lstrip().startswith("|") for line in lines)
         options = "" if is_table else "   :class: equations\n"
-        return f".. code-block:: text\n{options}\n" + indented("\n".join(lines))
+        return f".. code-block:: text\n{options}\n" + indented(textwrap.dedent("\n".join(lines)))
     # One paragraph a block, whose words may be in backticks across the ends of its lines.
     return prose(" ".join(lines))
 

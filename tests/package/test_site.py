@@ -156,7 +156,8 @@ def test_docstrings_become_text_without_markup():
     assert reference.prose("a*b of `x_` and g_") == "a\\*b of \\ ``x_``\\  and g\\_"
     assert reference.prose("*not* (N, *, C * r**2), **never**") == "*not* (N, \\*, C \\* r\\*\\*2), **never**"
     assert reference.block([">>> 1", "1"]).startswith(".. code-block:: pycon")
-    assert ":class: equations" in reference.block(["    m = b * m", "    w -= lr * m"])
+    equations = reference.block(["    m = b * m", "    w -= lr * m"])
+    assert equations == ".. code-block:: text\n   :class: equations\n\n   m = b * m\n   w -= lr * m"
     assert ":class:" not in reference.block(["| a | b |", "|---|---|"])
     assert reference.block(["- one", "  more", "- two"]) == "- one\n  more\n- two"
     assert reference.signature(lambda input, dim=pytest: 0) == "(input, dim=...)"
