@@ -121,6 +121,8 @@ class NamesOfPyTorch:
         owner = path.replace("cygrad", "torch", 1)
         if name in self.theirs.get(owner, ()):
             return f"PyTorch's name: `{owner}.{name}`."
+        if owner == "torch" and name in self.theirs["torch.Tensor"]:  # a method that is a function here as well
+            return f"PyTorch's name: `torch.Tensor.{name}`."
         return "Only in cygrad." if owner in self.whole else ""
 
 
@@ -225,11 +227,16 @@ class Reference:
         words = [
             self.pytorch.sentence(module, name),
             self.dtypes.get(f"{module}.{name}".removeprefix("cygrad."), ""),
-            self.verified.get(f"{module}.{name}", ""),
+            self.verified.get(f"{module}.{name}", "") or self.in_place_form_of(module, name),
             self.function_of(value),
         ]
         line = " ".join(filter(None, words))
         return f".. rst-class:: verified\n\n{prose(line)}" if line else ""
+
+    def in_place_form_of(self, module: str, name: str) -> str:
+        """Return which op a name is the in-place form of, if that form is verified."""
+        said = self.verified.get(f"{module}.{name.removesuffix('_')}", "")
+        return f"Verified as the in-place form of `{name[:-1]}`." if name.endswith("_") and "in-place" in said else ""
 
     def function_of(self, layer: Any) -> str:
         """Return which function a layer of `nn` calls, and what is verified for that."""

@@ -127,6 +127,7 @@ def test_reference_quotes_docstrings_and_what_is_verified():
         "PyTorch's name: \\ ``torch.add``\\ . Takes tensors of every common dtype. Verified: gradients of any order, "
         "forward mode, \\ ``vmap``\\ , GPU" in add
     )
+    assert "Verified as the in-place form of \\ ``logical_or``\\ ." in pages.pages["cygrad"]
     assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
     assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]
 
@@ -147,6 +148,7 @@ def test_reference_says_which_function_a_layer_calls_and_what_is_verified_for_th
 def test_reference_says_what_pytorch_calls_a_name():
     names = extension("reference").NamesOfPyTorch()
     assert names.sentence("cygrad.distributed", "all_reduce") == "PyTorch's name: `torch.distributed.all_reduce`."
+    assert names.sentence("cygrad", "logical_or_") == "PyTorch's name: `torch.Tensor.logical_or_`."
     assert names.sentence("cygrad", "why_no_grad") == "Only in cygrad."
     assert names.sentence("cygrad.distributed", "no_such_name") == ""  # these are not listed as a whole
 
