@@ -376,7 +376,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draw a matrix from the normal distribution and zero the fraction `sparsity` of each column.
+    """Draw a matrix from the normal distribution and zero ceil(sparsity * rows) elements of each column.
 
     Raises ValueError unless `tensor` has two dimensions.
 

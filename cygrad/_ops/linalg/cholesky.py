@@ -129,6 +129,8 @@ CHOLESKY = declare(
 def cholesky(input, upper=False, *, out=None):
     """Return the Cholesky factor; an older form of `linalg.cholesky`, which has the full documentation.
 
+    It is L with A = L L^H; with `upper`, U with A = U^H U.
+
     Saves the result.
 
     >>> import cygrad

@@ -173,6 +173,8 @@ def check_driver(driver):
 def linalg_svdvals(A, *, driver=None, out=None):
     """Compute the singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
 
+    They are the S of A = U diag(S) Vh, and the roots of the eigenvalues of A^H A.
+
     Gradient: U diag(g) Vh, whose factors are computed if A requires grad.
 
     >>> import cygrad

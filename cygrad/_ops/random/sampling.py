@@ -302,6 +302,8 @@ MULTINOMIAL = declare(
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Draw indices with probabilities proportional to `input`; of int64.
 
+    P(i) = input[i] / sum(input) in the first draw.
+
     Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement`, each index is drawn at
     most once. Raises RuntimeError for weights that are negative, not finite or all zero, and if fewer of them than
     needed are above 0.

@@ -27,6 +27,8 @@ class _DropoutNd(UnaryFunctionModule):
 class Dropout(_DropoutNd):
     """Zeroes each element with probability `p` during training and scales the others by 1/(1-p).
 
+    The result is mask * x / (1 - p), where each element of the mask is 1 with probability 1 - p, else 0.
+
     The identity in evaluation mode. Raises `ValueError` unless 0 <= p <= 1.
 
     >>> import cygrad
