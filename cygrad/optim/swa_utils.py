@@ -123,8 +123,8 @@ class AveragedModel(Module):
     """A copy of a model whose parameters are averages over the models passed to `update_parameters`.
 
     `avg_fn(average, parameter, n)` returns the next average after n models; `multi_avg_fn` receives lists and works in
-    place. If neither is given, the mean is computed, as average + (parameter - average) / (n + 1); both raise
-    AssertionError. With `use_buffers` buffers are averaged as well; otherwise they are copied from the model.
+    place. If neither is given, the mean is computed, as average + (parameter - average) / (n + 1); passing both
+    raises AssertionError. With `use_buffers` buffers are averaged as well; otherwise they are copied from the model.
 
     >>> import cygrad
     >>> from cygrad.optim.swa_utils import AveragedModel
