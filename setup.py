@@ -1,7 +1,7 @@
 """Builds the compiled part of cygrad: one module per ``.pyx`` file, all of them linked into one shared library.
 
-The metadata is in ``pyproject.toml``. Three environment variables change the build (CONTRIBUTING.md explains them):
-``CYGRAD_ANNOTATE``, ``CYGRAD_LINETRACE`` and ``CYGRAD_SANITIZE``.
+The metadata is in ``pyproject.toml``, except the long description. Three environment variables change the build
+(CONTRIBUTING.md explains them): ``CYGRAD_ANNOTATE``, ``CYGRAD_LINETRACE`` and ``CYGRAD_SANITIZE``.
 """
 
 import logging
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -306,8 +307,21 @@ class build_ext(setuptools_build_ext):
         )
 
 
+def description():
+    """Return the README with whole addresses: PyPI shows it without the files that it links to."""
+    source = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    text = Path("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\]\((?!\w+:|#)", f"]({source}/blob/main/", text)
+    return re.sub(r'src="(?!\w+:)', f'src="{source}/raw/main/', text)
+
+
 # Processes that translate in parallel import this file again where they cannot fork.
 if __name__ == "__main__":
     sources = [LIBRARY, *sorted(Path("cygrad").rglob("*.pyx"))]
     library = Extension(module_name(LIBRARY), [source.as_posix() for source in sources])
-    setup(ext_modules=[library], cmdclass={"build": build, "build_ext": build_ext})
+    setup(
+        long_description=description(),
+        long_description_content_type="text/markdown",
+        ext_modules=[library],
+        cmdclass={"build": build, "build_ext": build_ext},
+    )

@@ -15,7 +15,7 @@ author = "the cygrad developers"
 copyright = author
 version = release = cygrad.__version__
 
-extensions = ["myst_nb", "sphinx_copybutton", "links", "mathml", "reference", "repository"]
+extensions = ["myst_nb", "sphinx_copybutton", "links", "mathml", "reference", "repository", "search_order"]
 exclude_patterns = ["README.md", "**/README.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 

@@ -5,10 +5,12 @@
     python tools/make_nn_page.py --names    read PyTorch's names again (needs PyTorch)
 
 PyTorch's names are stored in tools/pytorch_names.json, so generating and checking the page does not need PyTorch. The
-file also has the names of its functions on tensors, for the table of ops and the reference of the site.
+file also has the names of its functions on tensors, for the table of ops, and those names on the other pages of the
+site's reference that PyTorch has, too.
 """
 
 import argparse
+import importlib.util
 import inspect
 import json
 import sys
@@ -90,14 +92,32 @@ def functions_of(library: Any, path: str) -> list[str]:
     return [n for n in dir(found) if not n.startswith("_") and (isinstance(found, type) or callable(getattr(found, n)))]
 
 
+def names_of_reference(library: Any, known: set[str]) -> dict[str, list[str]]:
+    """Return the names in the site's reference that PyTorch has, by module or class, without those in `known`."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "_ext" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[str, list[str]] = {}
+    reference = module.Reference()
+    reference.build()
+    for path in sorted(reference.names):
+        owner, _, name = path.replace("cygrad", "torch", 1).rpartition(".")
+        if owner not in known and hasattr(namespace_of(library, owner), name):
+            found.setdefault(owner, []).append(name)
+    return found
+
+
 def read_names() -> dict[str, Any]:
     """Return PyTorch's names and its version."""
     import torch
 
+    functions = (*OF_TENSORS, "torch.signal.windows")
     return {
         "version": ".".join(torch.__version__.split(".")[:2]),
         "names": {path: names_of(torch, path) for path in NAMESPACES},
-        "functions": {path: functions_of(torch, path) for path in (*OF_TENSORS, "torch.signal.windows")},
+        "functions": {path: functions_of(torch, path) for path in functions},
+        "others": names_of_reference(torch, {*NAMESPACES, *functions}),
     }
 
 

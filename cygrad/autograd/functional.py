@@ -266,6 +266,8 @@ def jacobian(
 ) -> Any:
     """Return the Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
 
+    J[i, j] is the derivative of element i of the output with respect to element j of the input.
+
     For tuples of inputs or outputs, returns a tuple of tensors; for both, a tuple of tuples: `result[i][j]` is the
     Jacobian of output i with respect to input j. "reverse-mode" runs one pass per output element, or with `vectorize` a
     single one for all of them (`is_grads_batched`); "forward-mode", only with `vectorize`, runs a single pass for all
@@ -373,6 +375,8 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """Return the Hessian of `func`, which returns one element, at `inputs`: of shape `input.shape + input.shape`.
+
+    H[i, j] is the second derivative of the output with respect to elements i and j of the input.
 
     For a tuple of inputs, returns a tuple of tuples: `result[i][j]` has the derivatives with respect to inputs i and j.
 

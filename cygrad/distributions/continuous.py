@@ -143,7 +143,7 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.log_prob(value.log()) - value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`.
+        """Return the probability of a sample at or below `value`: that of the normal distribution at log(value).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.LogNormal(0.0, 1.0).cdf(cygrad.tensor([0.5, 1.0]))
@@ -152,7 +152,7 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.cdf(value.log())
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`).
+        """Return the quantile at the probability `value`: exp(loc + scale sqrt(2) erfinv(2 value - 1)).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.LogNormal(0.0, 1.0).icdf(cygrad.tensor([0.5, 0.975]))
@@ -161,7 +161,7 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.icdf(value).exp()
 
     def entropy(self) -> Tensor:
-        """Return the entropy of the normal distribution plus its mean.
+        """Return the entropy of the normal distribution plus its mean: log(scale) + log(2 pi e) / 2 + loc.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.LogNormal(cygrad.tensor([0.0, 1.0]), 1.0).entropy()
@@ -203,7 +203,9 @@ class Laplace(_LocationScale):
         return -self._scaled(value).abs() - (2 * self.scale).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`.
+        """Return the probability of a sample at or below `value`: (1 + sign(z) (1 - exp(-|z|))) / 2.
+
+        Here z = (value - loc) / scale.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Laplace(0.0, 1.0).cdf(cygrad.tensor([0.0, 1.0]))
@@ -213,7 +215,9 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`).
+        """Return the quantile at the probability `value` (the inverse of `cdf`): loc - scale sign(q) log(1 - 2 |q|).
+
+        Here q = value - 1 / 2.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Laplace(0.0, 1.0).icdf(cygrad.tensor([0.25, 0.5]))

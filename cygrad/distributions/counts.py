@@ -107,7 +107,7 @@ class Geometric(_Trials):
         return value * (-failures).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        """Return the entropy of one trial divided by the probability.
+        """Return the entropy of one trial divided by the probability: -(p log(p) + (1 - p) log(1 - p)) / p.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Geometric(cygrad.tensor([0.25, 0.5])).entropy()
@@ -123,6 +123,8 @@ class Geometric(_Trials):
 
 class Binomial(_Trials):
     """The number of successes in `total_count` trials.
+
+    P(k) = (n choose k) p^k (1 - p)^(n - k), where n is `total_count`.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Binomial(2, cygrad.tensor(0.5))
@@ -190,7 +192,7 @@ class Binomial(_Trials):
         return ways + value * self.logits - n * F.softplus(self.logits)
 
     def entropy(self) -> Tensor:
-        """Return the entropy; all total counts must be equal.
+        """Return -sum P(k) log(P(k)) over all counts k; all total counts must be equal.
 
         Raises NotImplementedError if they are not.
 
@@ -267,7 +269,9 @@ class NegativeBinomial(_Trials):
             return cygrad.poisson(rates.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability.
+        """Return the log-probability: log(gamma(n + value) / (value! gamma(n))) + n log(1 - p) + value log(p).
+
+        Here n is `total_count`.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -286,6 +290,8 @@ class NegativeBinomial(_Trials):
 
 class Multinomial(Distribution):
     """The number of draws of each class among `total_count` draws.
+
+    P(k) = n! / (k[0]! k[1]! ...) probs[0]^k[0] probs[1]^k[1] ..., where n is `total_count`.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Multinomial(3, cygrad.tensor([0.5, 0.5]))
@@ -349,7 +355,7 @@ class Multinomial(Distribution):
         return (value.sum(-1) + 1).lgamma() + (logits * value - (value + 1).lgamma()).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy, computed by summing over all counts of one class.
+        """Return -log(n!) - n sum p log p + the sum over classes and counts k of P(k) log(k!), with binomial P.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Multinomial(2, cygrad.tensor([0.5, 0.5])).entropy()

@@ -148,6 +148,8 @@ class Bernoulli(ExponentialFamily):
 class Categorical(Distribution):
     """A class index, with probabilities `probs` along the last dimension, or their logarithms `logits`.
 
+    P(i) = probs[i] / sum(probs), or exp(logits[i]) / sum(exp(logits)).
+
     Neither needs to be normalized.
 
     >>> import cygrad
@@ -230,7 +232,7 @@ class Categorical(Distribution):
         return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """Return -sum p log p.
+        """Return -sum p log(p).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Categorical(cygrad.tensor([[0.5, 0.5], [0.9, 0.1]])).entropy()
@@ -255,6 +257,8 @@ class Categorical(Distribution):
 
 class OneHotCategorical(Distribution):
     """A class as a one-hot vector; see `Categorical`.
+
+    P(i) = probs[i] / sum(probs), where i is the place of the one.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> d = dist.OneHotCategorical(cygrad.tensor([0.0, 1.0, 0.0]))
@@ -302,7 +306,7 @@ class OneHotCategorical(Distribution):
         return F.one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-probability of a class.
+        """Return the log-probability of a class, log(probs[i]) for a one at place i.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -315,7 +319,7 @@ class OneHotCategorical(Distribution):
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:
-        """Return -sum p log p.
+        """Return -sum p log(p).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.OneHotCategorical(cygrad.tensor([0.5, 0.5])).entropy()

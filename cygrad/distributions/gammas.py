@@ -168,7 +168,7 @@ class InverseGamma(TransformedDistribution):
         return self.base_dist.log_prob(1 / value) - 2 * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`.
+        """Return the probability of a sample at or below `value`: the regularized gamma function Q(a, rate / value).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.InverseGamma(3.0, 1.0).cdf(cygrad.tensor([0.5, 1.0]))
@@ -189,6 +189,8 @@ class InverseGamma(TransformedDistribution):
 
 class Dirichlet(ExponentialFamily):
     """Vectors of nonnegative numbers that sum to 1: gamma variables divided by their sum.
+
+    The density is gamma(sum a) / (prod gamma(a)) prod x^(a - 1), where a are the concentrations.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Dirichlet(cygrad.tensor([1.0, 3.0]))
@@ -253,7 +255,9 @@ class Dirichlet(ExponentialFamily):
         return (a - 1).xlogy(value).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy.
+        """Return log(B(a)) + (s - n) digamma(s) - sum (a - 1) digamma(a), where s = sum a.
+
+        Here a are the n concentrations, and B(a) = prod gamma(a) / gamma(s).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Dirichlet(cygrad.tensor([1.0, 2.0])).entropy()
@@ -325,7 +329,9 @@ class Beta(ExponentialFamily):
         return self._dirichlet.log_prob(cygrad.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
-        """Return the entropy.
+        """Return log(B(a, b)) - (a - 1) digamma(a) - (b - 1) digamma(b) + (a + b - 2) digamma(a + b).
+
+        Here a and b are the concentrations.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Beta(cygrad.tensor([1.0, 2.0]), 1.0).entropy()
@@ -388,7 +394,9 @@ class StudentT(Distribution):
         return self.loc + self.scale * unit * (Chi2(self.df, False).rsample(sample_shape) / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density: -(n + 1) / 2 log(1 + z^2 / n) - log(scale sqrt(n) B(n / 2, 1 / 2)).
+
+        Here n is `df`, and z = (value - loc) / scale.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -403,7 +411,9 @@ class StudentT(Distribution):
         return -(half + 0.5) * (y**2 / self.df).log1p() - size
 
     def entropy(self) -> Tensor:
-        """Return the entropy.
+        """Return log(scale sqrt(n) B(n / 2, 1 / 2)) + (n + 1) / 2 (digamma((n + 1) / 2) - digamma(n / 2)).
+
+        Here n is `df`.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.StudentT(cygrad.tensor([1.0, 3.0])).entropy()
@@ -418,6 +428,9 @@ class FisherSnedecor(Distribution):
     """The ratio of two Chi2 variables, each divided by its degrees of freedom.
 
     It is the distribution of the F test's statistic.
+
+    The density is (a / b)^(a / 2) x^(a / 2 - 1) (1 + a x / b)^(-(a + b) / 2) / B(a / 2, b / 2), where a = `df1` and
+    b = `df2`.
 
     >>> import cygrad.distributions as dist
     >>> d = dist.FisherSnedecor(2.0, 5.0)
@@ -465,7 +478,9 @@ class FisherSnedecor(Distribution):
         return found.clamp(min=cygrad.finfo(found.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density, with a = `df1` and b = `df2`.
+
+        It is a / 2 log(a / b) + (a / 2 - 1) log(value) - (a + b) / 2 log(1 + a value / b) - log(B(a / 2, b / 2)).
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 

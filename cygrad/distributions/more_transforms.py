@@ -80,6 +80,8 @@ def _odds(x):
 class StickBreakingTransform(Transform):
     """Maps vectors of n - 1 elements to n shares that sum to 1: each element breaks off a part of the remaining stick.
 
+    y[i] = s[i] (1 - s[0]) ... (1 - s[i - 1]), where s[i] = sigmoid(x[i] - log(n - 1 - i)) and s[n - 1] = 1.
+
     >>> import cygrad
     >>> shares = cygrad.distributions.StickBreakingTransform()
     >>> shares(cygrad.zeros(3)), shares.inv(cygrad.tensor([0.5, 0.5]))
@@ -100,7 +102,7 @@ class StickBreakingTransform(Transform):
         return y[..., :-1].log() - left.log() + _odds(left)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-determinant of the Jacobian of all shares but the last.
+        """Return sum over i of log(y[i] (1 - s[i])), for all shares y but the last.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> t = dist.StickBreakingTransform()
@@ -132,6 +134,8 @@ class StickBreakingTransform(Transform):
 
 class LowerCholeskyTransform(Transform):
     """The lower triangle of a matrix, with an exponentiated diagonal.
+
+    L[i, i] = exp(x[i, i]), and L[i, j] = x[i, j] for i > j.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> dist.LowerCholeskyTransform()(cygrad.tensor([[0.0, 5.0], [2.0, 1.0]]))
@@ -171,6 +175,9 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 
 class CorrCholeskyTransform(Transform):
     """Maps vectors of n (n - 1) / 2 elements to the Cholesky factor of an n x n correlation matrix.
+
+    L[i, j] = z[i, j] sqrt((1 - z[i, 0]^2) ... (1 - z[i, j - 1]^2)), where z has the tanh of the elements below its
+    diagonal, row by row, and 1 on it.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> t = dist.CorrCholeskyTransform()
@@ -338,7 +345,7 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density at x, as the density is the derivative of the cdf.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> t = dist.CumulativeDistributionTransform(dist.Normal(0.0, 1.0))

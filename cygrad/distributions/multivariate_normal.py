@@ -86,6 +86,8 @@ def _the_given(covariance_matrix, precision_matrix, scale_tril, error):
 class MultivariateNormal(_OfCovariances):
     """Random vectors with mean `loc` and a covariance matrix given directly, by its inverse, or by its Cholesky factor.
 
+    The density is exp(-d^T C^-1 d / 2) / sqrt((2 pi)^n det(C)) for d = x - loc and the n x n covariance matrix C.
+
     >>> import cygrad
     >>> from cygrad.distributions import MultivariateNormal
     >>> d = MultivariateNormal(cygrad.zeros(2), covariance_matrix=cygrad.eye(2))
@@ -239,7 +241,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + spread + self.cov_diag.sqrt() * cygrad.randn(shape, **like)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density: -(d^T C^-1 d + log det(C) + n log(2 pi)) / 2 for d = value - loc and covariance C.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 

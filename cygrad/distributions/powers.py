@@ -140,7 +140,7 @@ class GeneralizedPareto(Distribution):
         return self._by(lambda c: -cygrad.special.xlog1py(1 + 1 / c, c * z), -z) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Return the log-probability of a sample above `value`.
+        """Return the log-probability of a sample above `value`: -log(1 + c z) / c, as in `log_prob`.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.GeneralizedPareto(0.0, 1.0, 0.5).log_survival_function(cygrad.tensor([1.0, 2.0]))
@@ -152,7 +152,7 @@ class GeneralizedPareto(Distribution):
         return self._by(lambda c: -(c * z).log1p() / c, -z)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """Return the log-probability of a sample at or below `value`.
+        """Return the log-probability of a sample at or below `value`: log(1 - (1 + c z)^(-1 / c)), as in `log_prob`.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.GeneralizedPareto(0.0, 1.0, 0.5).log_cdf(cygrad.tensor([1.0, 2.0]))
@@ -170,7 +170,7 @@ class GeneralizedPareto(Distribution):
         return self.log_cdf(value).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`).
+        """Return the quantile at a probability (the inverse of `cdf`): loc + scale ((1 - value)^(-c) - 1) / c.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.GeneralizedPareto(0.0, 1.0, 0.5).icdf(cygrad.tensor([0.0, 0.5]))
@@ -191,6 +191,8 @@ class GeneralizedPareto(Distribution):
 
 class Weibull(_Made):
     """Positive numbers: P(X > x) = exp(-(x / scale)^concentration).
+
+    The density is c / scale (x / scale)^(c - 1) exp(-(x / scale)^c), where c is the concentration.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Weibull(2.0, cygrad.tensor([1.0, 2.0]))
@@ -219,7 +221,9 @@ class Weibull(_Made):
         return self.scale * ((c - 1) / c) ** (1 / c)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density, without powers that underflow.
+        """Return the log-density: log(c / scale) + (c - 1) log(value / scale) - (value / scale)^c.
+
+        Here c is the concentration.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -278,7 +282,7 @@ class Kumaraswamy(_Made):
         return cygrad.where((a < 1) | (b < 1), cygrad.nan, ((a - 1) / (a * b - 1)) ** (1 / a))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density, defined at 0 and 1 as well.
+        """Return the log-density: log(a b) + (a - 1) log(value) + (b - 1) log(1 - value^a), at 0 and 1 as well.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -315,6 +319,9 @@ class Kumaraswamy(_Made):
 
 class LogisticNormal(TransformedDistribution):
     """Vectors of shares that sum to 1, obtained from normal variables by stick breaking.
+
+    y[i] = s[i] (1 - s[0]) ... (1 - s[i - 1]), for n normal variables x, where
+    s[i] = sigmoid(x[i] - log(n - i)) and s[n] = 1.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> d = dist.LogisticNormal(cygrad.zeros(2), cygrad.ones(2))

@@ -22,6 +22,9 @@ __all__ = ["LKJCholesky", "Wishart"]
 class Wishart(_OfCovariances, ExponentialFamily):
     """Sums of `x x^T` over `df` normal vectors x of given covariance; `df` need not be an integer.
 
+    The density is det(X)^((df - n - 1) / 2) exp(-trace(C^-1 X) / 2) / (2^(df n / 2) det(C)^(df / 2) gamma_n(df / 2))
+    for n x n covariance C, where gamma_n is the multivariate gamma function.
+
     The covariance matrix is given directly, by its inverse, or by its Cholesky factor. Raises ValueError unless `df`
     exceeds the length of the vectors minus 1.
 
@@ -122,7 +125,10 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return factor @ factor.mT
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density of a matrix X = `value`, for n x n covariance C.
+
+        It is ((df - n - 1) log det(X) - trace(C^-1 X) - df n log(2) - df log det(C)) / 2 - log(gamma_n(df / 2)), where
+        gamma_n is the multivariate gamma function.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -139,7 +145,9 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return power - df * (n * math.log(2) / 2 + self._half_log_det()) - (df / 2).mvlgamma(n)
 
     def entropy(self) -> Tensor:
-        """Return the entropy.
+        """Return log(Z) - (df - n - 1) / 2 E + df n / 2, with E the mean of log det(X).
+
+        Z is the divisor of the density, and E = sum over i < n of digamma((df - i) / 2) + n log(2) + log det(C).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.Wishart(cygrad.tensor(3.0), covariance_matrix=cygrad.eye(2)).entropy()
@@ -202,7 +210,10 @@ class LKJCholesky(Distribution):
             return below + diagonal.diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density.
+        """Return the log-density of a factor L: sum of (n - i + 2 (concentration - 1)) log(L[i, i]) - log(Z).
+
+        The sum is over rows i = 1, ..., n, where n is `dim`. With a = concentration + (n - 1) / 2,
+        log(Z) = (n - 1) log(pi) / 2 + mvlgamma(a - 1 / 2, n - 1) - (n - 1) log(gamma(a)).
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 

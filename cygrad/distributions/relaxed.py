@@ -21,6 +21,8 @@ __all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBe
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """A one-hot class whose gradient passes straight through to the probabilities.
 
+    P(i) = probs[i] / sum(probs), where i is the place of the one.
+
     >>> import cygrad, cygrad.distributions as dist
     >>> d = dist.OneHotCategoricalStraightThrough(cygrad.tensor([0.5, 0.5]))
     >>> d.sample().sum(), d.has_rsample
@@ -180,6 +182,9 @@ class RelaxedBernoulli(TransformedDistribution):
 class ContinuousBernoulli(_Trials, ExponentialFamily):
     """Numbers x in [0, 1] with density proportional to probs^x (1 - probs)^(1 - x); `probs` is not their mean.
 
+    The density is C p^x (1 - p)^(1 - x) with p = `probs` and C = log(p / (1 - p)) / (2 p - 1), or
+    C = 2 if p is 1 / 2.
+
     Between the two probabilities `lims`, where the formulas divide small numbers, polynomials replace them.
 
     >>> import cygrad
@@ -270,7 +275,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`.
+        """Return the probability of a sample at or below `value`: (p^value (1 - p)^(1 - value) + p - 1) / (2 p - 1).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.ContinuousBernoulli(0.25).cdf(cygrad.tensor([0.5, 1.0]))
@@ -282,7 +287,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         return found.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`).
+        """Return the quantile at the probability q = `value`: log(1 + q (2 p - 1) / (1 - p)) / log(p / (1 - p)).
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.ContinuousBernoulli(0.25).icdf(cygrad.tensor([0.0, 0.5]))
@@ -291,7 +296,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         return self._by(lambda p, gap: ((-p).log1p() - (value * (2 * p - 1) - p).log1p()) / gap, lambda _: value)
 
     def entropy(self) -> Tensor:
-        """Return the entropy.
+        """Return -log(C) - mean log(p) - (1 - mean) log(1 - p), with C the factor of the density.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> dist.ContinuousBernoulli(cygrad.tensor([0.25, 0.5])).entropy()

@@ -283,6 +283,8 @@ class VonMises(Distribution):
 class MixtureSameFamily(Distribution):
     """A mixture of the distributions along the last batch dimension, with weights given by a `Categorical`.
 
+    The density is the sum over components k of weight[k] * density_k(x).
+
     >>> import cygrad
     >>> from cygrad.distributions import Categorical, MixtureSameFamily, Normal
     >>> d = MixtureSameFamily(Categorical(cygrad.ones(2)), Normal(cygrad.tensor([-1.0, 1.0]), 0.5))
@@ -341,7 +343,7 @@ class MixtureSameFamily(Distribution):
         return self._mean_of(parts.variance) + self._mean_of(gap**2)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density: log of the sum of the weights times the components' densities.
+        """Return the log-density: log(sum over components k of weight[k] * density_k(value)).
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 

@@ -17,6 +17,8 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of the transformed samples of another distribution.
 
+    With y = t(x), the density at y is that of the base at x, divided by |dy / dx|.
+
     >>> import cygrad
     >>> from cygrad.distributions import Normal, TanhTransform, TransformedDistribution
     >>> policy = TransformedDistribution(Normal(cygrad.zeros(2), 1.0), TanhTransform(cache_size=1))
@@ -123,7 +125,7 @@ class TransformedDistribution(Distribution):
         return sign * (below - 0.5) + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile at this probability (the inverse of `cdf`).
+        """Return the quantile at a probability (the inverse of `cdf`): the transform of that of the base.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> d = dist.TransformedDistribution(dist.Normal(0.0, 1.0), dist.ExpTransform())

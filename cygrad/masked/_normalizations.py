@@ -38,6 +38,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor
 def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return softmax along `dim` over the elements that `mask` keeps; 0 for others, NaN where it keeps none.
 
+    exp(x) / sum(exp(x)), where the sum is over the kept elements.
+
     >>> import cygrad
     >>> cygrad.masked.softmax(cygrad.tensor([1.0, 7.0, 1.0]), 0, mask=cygrad.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
@@ -50,6 +52,8 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor
 def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the logarithm of `masked.softmax`; -inf for elements that `mask` leaves out.
 
+    x - log(sum(exp(x))), where the sum is over the kept elements.
+
     >>> import cygrad
     >>> cygrad.masked.log_softmax(cygrad.tensor([1.0, 7.0, 1.0]), 0, mask=cygrad.tensor([True, False, True]))
     tensor([-0.6931,    -inf, -0.6931])
@@ -61,6 +65,8 @@ def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Te
 @takes_masked_tensors
 def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return softmin along `dim`, softmax of -x, over the elements that `mask` keeps; 0 for others.
+
+    exp(-x) / sum(exp(-x)), where the sum is over the kept elements.
 
     >>> import cygrad
     >>> cygrad.masked.softmin(cygrad.tensor([1.0, -7.0, 1.0]), 0, mask=cygrad.tensor([True, False, True]))
@@ -75,6 +81,8 @@ def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Return the elements that `mask` keeps, divided by their norm along `dim`, at least `eps`; 0 for others.
+
+    x / max((sum of |x|^ord)^(1/ord), eps), where the sum is over the kept elements.
 
     >>> import cygrad
     >>> cygrad.masked.normalize(cygrad.tensor([3.0, 4.0, 12.0]), 2, 0, mask=cygrad.tensor([True, True, False]))

@@ -131,6 +131,8 @@ def mean(
 ) -> Tensor:  # fmt: skip
     """Return the mean over `dim` of the elements that `mask` keeps; NaN where it keeps none.
 
+    The mean is their sum divided by their number.
+
     Raises ValueError for integers and bools, unless `dtype` is that of floating-point or complex numbers.
 
     >>> import cygrad
@@ -236,6 +238,8 @@ def var(
 ) -> Tensor:  # fmt: skip
     """Return the variance over `dim` of the elements that `mask` keeps; NaN where it keeps too few.
 
+    sum(|x - mean|^2) / (count - correction) of the kept elements.
+
     The sum of squares is divided by the count less `correction`, which is 1, or 0 with `unbiased=False`. Raises
     AssertionError if both are passed.
 
@@ -253,6 +257,8 @@ def std(
     keepdim: bool | None = False, dtype: dtype | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the standard deviation over `dim` of the elements that `mask` keeps: the root of `masked.var`.
+
+    sqrt(sum(|x - mean|^2) / (count - correction)) of the kept elements.
 
     >>> import cygrad
     >>> cygrad.masked.std(cygrad.tensor([1.0, 9.0, 3.0]), 0, False, mask=cygrad.tensor([True, False, True]))

@@ -63,6 +63,9 @@ _GAINS = {
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor that preserves the variance of signals through a layer followed by `nonlinearity`.
 
+    It is 1 for linear layers and sigmoids, 5/3 for tanh, sqrt(2) for relu, 3/4 for selu, and sqrt(2 / (1 + param^2))
+    for leaky_relu.
+
     `param` is the negative slope for `"leaky_relu"`, 0.01 by default.
 
     >>> from cygrad.nn import init
@@ -197,7 +200,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Draw from the normal distribution truncated to [a, b].
+    """Draw from the normal distribution truncated to [a, b]: density proportional to exp(-(x - mean)^2 / (2 std^2)).
 
     >>> import cygrad
     >>> w = cygrad.nn.init.trunc_normal_(cygrad.empty(1000), a=5.0, b=6.0)
@@ -373,7 +376,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draw a matrix from the normal distribution and zero the fraction `sparsity` of each column.
+    """Draw a matrix from the normal distribution and zero ceil(sparsity * rows) elements of each column.
 
     Raises ValueError unless `tensor` has two dimensions.
 

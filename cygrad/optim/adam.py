@@ -132,6 +132,11 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """`Adam` with decoupled weight decay, 0.01 by default.
 
+    With m and v the running averages of g and g*g, in step t:
+
+        parameter = parameter * (1 - lr * weight_decay)
+        parameter -= lr * m / (1 - beta1**t) / (sqrt(v / (1 - beta2**t)) + eps)
+
     Each parameter is multiplied by 1 - lr * weight_decay before Adam's step.
 
     >>> import cygrad

@@ -21,6 +21,13 @@ _DECREASE, _CURVATURE, _SHORTEST = 1e-4, 0.9, 1e-9
 class LBFGS(Optimizer):
     """Quasi-Newton steps with an inverse Hessian estimated from the last `history_size` steps.
 
+    With g the gradient, and s and y the changes of the parameters and of g in a past step, H starts as the
+    identity times (s^T y) / (y^T y) of the newest pair, and each pair updates it, the oldest first:
+
+        r = 1 / (y^T s)
+        H = (1 - r s y^T) H (1 - r y s^T) + r s s^T
+        parameters -= lr * H g
+
     `step(closure)` performs up to `max_iter` iterations and `max_eval` evaluations of the closure,
     which clears the gradients, computes the loss and calls `backward`. It stops early if no
     element of the gradient exceeds `tolerance_grad`, or if steps or changes of the loss are within

@@ -15,6 +15,12 @@ __all__ = ["SparseAdam"]
 class SparseAdam(Optimizer):
     """`Adam` for sparse gradients, such as those of `nn.Embedding(sparse=True)`.
 
+    In the rows of the gradient g, in step t:
+
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        parameter -= lr * sqrt(1 - beta2**t) / (1 - beta1**t) * m / (sqrt(v) + eps)
+
     The running averages, and the parameter, change only in the rows that the gradient holds: the others are as if they
     had not taken part in the step. The step count, and so the correction of the averages, is that of all steps.
 

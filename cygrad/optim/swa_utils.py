@@ -46,7 +46,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Return an `avg_fn` for `AveragedModel`: the mean of all models so far.
+    """Return an `avg_fn` for `AveragedModel`: the mean of all models, average + (parameter - average) / (n + 1).
 
     >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_swa_avg_fn()
@@ -63,6 +63,8 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[Tensor], Any], None]:
     """Return a `multi_avg_fn` for `AveragedModel`: the exponential average of a list of tensors, in place.
+
+    Each average becomes decay * average + (1 - decay) * parameter.
 
     >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_ema_multi_avg_fn(0.75)
@@ -86,6 +88,8 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[T
 
 def get_swa_multi_avg_fn() -> Callable[[list[Tensor], list[Tensor], Any], None]:
     """Return a `multi_avg_fn` for `AveragedModel`: the mean of all models so far, for a list of tensors, in place.
+
+    Each average becomes average + (parameter - average) / (n + 1).
 
     >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_swa_multi_avg_fn()
@@ -119,8 +123,8 @@ class AveragedModel(Module):
     """A copy of a model whose parameters are averages over the models passed to `update_parameters`.
 
     `avg_fn(average, parameter, n)` returns the next average after n models; `multi_avg_fn` receives lists and works in
-    place. If neither is given, the mean is computed (`AssertionError` if both are). With `use_buffers` buffers are
-    averaged as well; otherwise they are copied from the model.
+    place. If neither is given, the mean is computed, as average + (parameter - average) / (n + 1); passing both
+    raises AssertionError. With `use_buffers` buffers are averaged as well; otherwise they are copied from the model.
 
     >>> import cygrad
     >>> from cygrad.optim.swa_utils import AveragedModel
@@ -240,6 +244,9 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 class SWALR(LRScheduler):
     """Moves the learning rates to `swa_lr` over `anneal_epochs` epochs, along a cosine or a line, and keeps them there.
+
+    With t = min(1, epoch / anneal_epochs) and s = (1 - cos(pi * t)) / 2, or s = t for a line, the rate is
+    (1 - s) * initial + s * swa_lr.
 
     `swa_lr` is a number, or a list with one per group. Raises `ValueError` if `anneal_strategy` is neither `"cos"`
     nor `"linear"`, and unless `anneal_epochs` is a nonnegative int.

@@ -13,6 +13,7 @@ import inspect
 import json
 import pkgutil
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,28 +105,47 @@ def verified() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     return sentences, families
 
 
-def names_of_pytorch() -> dict[str, set[str]]:
-    """Return the names that PyTorch has in a module or class."""
-    stored = json.loads((ROOT / "tools" / "pytorch_names.json").read_text(encoding="utf-8"))
-    found: dict[str, set[str]] = {}
-    for part in ("names", "functions"):
-        for module, names in stored[part].items():
-            found.setdefault(module, set()).update(names)
-    return found
+class NamesOfPyTorch:
+    """Which names PyTorch has, as `tools/pytorch_names.json` stores them."""
+
+    def __init__(self) -> None:
+        stored = json.loads((ROOT / "tools" / "pytorch_names.json").read_text(encoding="utf-8"))
+        self.theirs: dict[str, set[str]] = {}
+        for part in ("names", "functions", "others"):
+            for owner, names in stored[part].items():
+                self.theirs.setdefault(owner, set()).update(names)
+        self.whole = {*stored["names"], *stored["functions"]}  # what is not stored of these, PyTorch does not have
+
+    def sentence(self, path: str, name: str) -> str:
+        """Return what is known about a name in a module or class of cygrad."""
+        owner = path.replace("cygrad", "torch", 1)
+        if name in self.theirs.get(owner, ()):
+            return f"PyTorch's name: `{owner}.{name}`."
+        if owner == "torch" and name in self.theirs["torch.Tensor"]:  # a method that is a function here as well
+            return f"PyTorch's name: `torch.Tensor.{name}`."
+        return "Only in cygrad." if owner in self.whole else ""
 
 
 # --- Text --------------------------------------------------------------------------------------------------
 
 
+# Words between one or two asterisks, where these are no signs of multiplication or powers; see `prose`.
+EMPHASIS = re.compile(r"(?<!\S)((?:\\\*){1,2})[A-Za-z][\w ]*?(?<! )\1(?=[\s.,:;)]|$)")
+
+
 def prose(text: str) -> str:
-    """Return a line of a docstring as reStructuredText: words in backticks as code, everything else as it stands."""
+    """Return a line of a docstring as reStructuredText.
+
+    Words in backticks are code, words between asterisks are emphasized, and everything else stays as it is.
+    """
     parts = re.split(r"``?([^`\n]+)``?", text)
     out = []
     for i, part in enumerate(parts):
         if i % 2 and part.strip() == part:
             out.append(f"\\ ``{part}``\\ ")
         else:
-            out.append(re.sub(r"([\\*_|`])", r"\\\1", part))
+            escaped = re.sub(r"([\\*_|`])", r"\\\1", part)
+            out.append(EMPHASIS.sub(lambda found: found[0].replace("\\*", "*"), escaped))
     return re.sub(r"^\\ |\\ $", "", "".join(out)) or "\\ "
 
 
@@ -140,7 +160,9 @@ def block(lines: list[str]) -> str:
     if lines[0].startswith("- "):
         return "\n".join(f"- {prose(line[2:])}" if line[:2] == "- " else f"  {prose(line.strip())}" for line in lines)
     if any(line[0] in " |>" for line in lines):
-        return ".. code-block:: text\n\n" + indented("\n".join(lines))
+        is_table = any(line.lstrip().startswith("|") for line in lines)
+        options = "" if is_table else "   :class: equations\n"
+        return f".. code-block:: text\n{options}\n" + indented(textwrap.dedent("\n".join(lines)))
     # One paragraph a block, whose words may be in backticks across the ends of its lines.
     return prose(" ".join(lines))
 
@@ -175,34 +197,63 @@ def form_of(method: Any) -> Any:
     return getattr(method, "function_form", method)
 
 
+def functions_named_like(layer: type) -> Iterator[str]:
+    """Yield the names that the function which a layer calls may have."""
+    if hasattr(layer, "_function"):
+        yield layer._function
+    yield from re.findall(r"`F\.(\w+)`", layer.__doc__ or "")[:1]
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=Cell)", "_", layer.__name__.removeprefix("Lazy")).lower()
+    yield from (words, re.sub(r"_?\d+d$", "", words), layer.__name__.lower())
+    if words.startswith("rnn"):
+        yield words.replace("rnn", "rnn_tanh")
+    if re.search(r"_pad\dd$", words):
+        yield "pad"
+
+
 class Reference:
     """All pages, by their names."""
 
     def __init__(self) -> None:
         self.verified, self.families = verified()
-        self.pytorch = names_of_pytorch()
+        self.pytorch = NamesOfPyTorch()
+        self.names: list[str] = []
         self.dtypes = json.loads((ROOT / "tools" / "op_dtypes.json").read_text(encoding="utf-8"))
         self.home: dict[int, tuple[str, Any]] = {}  # the first public name of each object, and the object, kept alive
         self.pages: dict[str, str] = {}
         self.ops: list[str] = []
 
-    def facts(self, module: str, name: str) -> str:
+    def facts(self, module: str, name: str, value: Any) -> str:
         """Return what is known of a name besides its docstring."""
-        known = self.pytorch.get(module.replace("cygrad", "torch", 1))
-        words = []
-        if known is not None:
-            theirs = f"{module}.{name}".replace("cygrad", "torch", 1)
-            words.append(f"PyTorch's name: `{theirs}`." if name in known else "Only in cygrad.")
-        words += [
+        words = [
+            self.pytorch.sentence(module, name),
             self.dtypes.get(f"{module}.{name}".removeprefix("cygrad."), ""),
-            self.verified.get(f"{module}.{name}", ""),
+            self.verified.get(f"{module}.{name}", "") or self.in_place_form_of(module, name),
+            self.function_of(value),
         ]
         line = " ".join(filter(None, words))
         return f".. rst-class:: verified\n\n{prose(line)}" if line else ""
 
+    def in_place_form_of(self, module: str, name: str) -> str:
+        """Return which op a name is the in-place form of, if that form is verified."""
+        said = self.verified.get(f"{module}.{name.removesuffix('_')}", "")
+        return f"Verified as the in-place form of `{name[:-1]}`." if name.endswith("_") and "in-place" in said else ""
+
+    def function_of(self, layer: Any) -> str:
+        """Return which function a layer of `nn` calls, and what is verified for that."""
+        if not isinstance(layer, type) or not issubclass(layer, cygrad.nn.Module):
+            return ""
+        for name in functions_named_like(layer):
+            for path in (f"nn.functional.{name}", name):
+                said = self.verified.get(f"cygrad.{path}", "")
+                if said.startswith("Verified: "):
+                    path = f"nn.functional.{name}" if hasattr(cygrad.nn.functional, name) else name
+                    return f"Calls `{path}`. What is verified for it: {said.removeprefix('Verified: ')}"
+        return ""
+
     def entry(self, module: str, name: str, value: Any, kind: str) -> str:
+        self.names.append(f"{module}.{name}")
         parts = [f".. py:{kind}:: {module}.{name}{signature(value, kind == 'method')}"]
-        parts += [indented(part) for part in (body(value), self.facts(module, name)) if part]
+        parts += [indented(part) for part in (body(value), self.facts(module, name, value)) if part]
         if kind == "class":
             for inner, member in self.members(value, f"{module}.{name}"):
                 parts.append(indented(member if isinstance(member, str) else inner))

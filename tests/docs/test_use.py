@@ -16,7 +16,7 @@ def test_the_search_box_finds_a_method(visit):
     tab.keyboard.type("retain_grad")
     tab.keyboard.press("Enter")
     found = results(tab)
-    assert any("cygrad.Tensor.retain_grad" in href for href, _ in found)
+    assert "cygrad.Tensor.retain_grad" in found[0][0]
     assert visit.wrong == []
 
 

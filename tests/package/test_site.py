@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 from checkout import CHECKOUT, imported
 
 import cygrad
+from cygrad import nn
 
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "README.md")
@@ -125,13 +127,39 @@ def test_reference_quotes_docstrings_and_what_is_verified():
         "PyTorch's name: \\ ``torch.add``\\ . Takes tensors of every common dtype. Verified: gradients of any order, "
         "forward mode, \\ ``vmap``\\ , GPU" in add
     )
+    assert "Verified as the in-place form of \\ ``logical_or``\\ ." in pages.pages["cygrad"]
     assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
     assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]
+
+
+def test_reference_says_which_function_a_layer_calls_and_what_is_verified_for_that():
+    pages = extension("reference").Reference()
+    layers = [value for value in vars(nn).values() if isinstance(value, type) and issubclass(value, nn.Module)]
+    said = {layer.__name__: pages.function_of(layer) for layer in layers}
+    assert said["ReLU"].startswith("Calls `nn.functional.relu`. What is verified for it: gradients of any order, ")
+    assert "Calls `nn.functional.conv2d`. " in said["LazyConv2d"]
+    assert "Calls `lstm_cell`. " in said["LSTMCell"]
+    assert said["Sequential"] == ""
+    assert sum(map(bool, said.values())) > 120
+    for name in filter(None, (line.partition("`")[2].partition("`")[0] for line in said.values())):
+        assert callable(attrgetter(name)(cygrad))
+
+
+def test_reference_says_what_pytorch_calls_a_name():
+    names = extension("reference").NamesOfPyTorch()
+    assert names.sentence("cygrad.distributed", "all_reduce") == "PyTorch's name: `torch.distributed.all_reduce`."
+    assert names.sentence("cygrad", "logical_or_") == "PyTorch's name: `torch.Tensor.logical_or_`."
+    assert names.sentence("cygrad", "why_no_grad") == "Only in cygrad."
+    assert names.sentence("cygrad.distributed", "no_such_name") == ""  # these are not listed as a whole
 
 
 def test_docstrings_become_text_without_markup():
     reference = extension("reference")
     assert reference.prose("a*b of `x_` and g_") == "a\\*b of \\ ``x_``\\  and g\\_"
+    assert reference.prose("*not* (N, *, C * r**2), **never**") == "*not* (N, \\*, C \\* r\\*\\*2), **never**"
     assert reference.block([">>> 1", "1"]).startswith(".. code-block:: pycon")
+    equations = reference.block(["    m = b * m", "    w -= lr * m"])
+    assert equations == ".. code-block:: text\n   :class: equations\n\n   m = b * m\n   w -= lr * m"
+    assert ":class:" not in reference.block(["| a | b |", "|---|---|"])
     assert reference.block(["- one", "  more", "- two"]) == "- one\n  more\n- two"
     assert reference.signature(lambda input, dim=pytest: 0) == "(input, dim=...)"

@@ -9,6 +9,7 @@ old distributions can use (tools/platforms/manylinux_wheel.py). Needs the `build
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -76,6 +77,7 @@ def check_sdist(sdist):
         "tox.ini",
         "LICENSE",
         "README.md",
+        "SECURITY.md",
         "tests/package/smoke.py",
         ".ci/run",
     ):
@@ -109,10 +111,13 @@ def check_wheel(wheel):
     compiled = [name.with_name(name.name.split(".")[0] + ".c") for name in names if name.suffix in (".so", ".pyd")]
     check(compiled == [LIBRARY], f"compiled {sorted(map(str, compiled))}")
     with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        relative = re.findall(r'(?:\]\(|src=")(?!\w+:|#)[^)"]*', archive.read(metadata).decode())
         places = [os.fsencode(CHECKOUT), os.fsencode(Path(sys.base_prefix, "lib"))]
         tied = [info.filename for info in archive.infolist() if any(place in archive.read(info) for place in places)]
         stub = b"compiler_rt.fmv.x86"  # Zig's answer that the processor has no vectors; see manylinux_wheel.py
         slow = [info.filename for info in archive.infolist() if stub in archive.read(info)]
+    check(not relative, f"the description, which PyPI shows by itself, links to {relative}")
     check(not tied, f"paths of this machine stand in {tied}")
     check(not slow, f"{slow} would use no vectors but those that every processor has")
     print(f"{wheel.name}: {size:.2f} MB, installed {installed:.2f} MB")

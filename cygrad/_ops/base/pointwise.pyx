@@ -272,6 +272,8 @@ cdef OpDef TANH = op("tanh", tanh_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS,
 cpdef Tensor tanh(object input, Tensor out=None):
     """Hyperbolic tangent, elementwise. Saves the result r. Gradient: g * (1 - r^2).
 
+    The result is (e^input - e^-input) / (e^input + e^-input).
+
     >>> import cygrad
     >>> cygrad.tanh(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
@@ -401,6 +403,8 @@ cdef OpDef ERF = op("erf", erf_rule).row(saves=IN0, flags=SMOOTH, kernel=kernels
 cpdef Tensor erf(object input, Tensor out=None):
     """The error function, elementwise. Saves `input`. Gradient: g * 2 / sqrt(pi) * exp(-input^2).
 
+    It is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to `input`.
+
     Raises NotImplementedError for complex tensors.
 
     >>> import cygrad
@@ -426,6 +430,8 @@ cdef OpDef ABS_OF_COMPLEX = variant(ABS, "AbsBackward0", 0, "absolute")
 
 cpdef Tensor abs(object input, Tensor out=None):
     """Absolute value, elementwise; real for complex tensors. Saves `input`. Gradient: g * sgn(input), 0 at 0.
+
+    For complex tensors it is sqrt(real^2 + imag^2).
 
     Raises NotImplementedError for boolean tensors.
 

@@ -181,6 +181,8 @@ cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", 
 cpdef Tensor mm(object input, object mat2, Tensor out=None):
     """Compute the product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
 
+    out[i, j] = sum over l of input[i, l] * mat2[l, j].
+
     Saves each factor if the other needs a gradient: g @ mat2^T, and input^T @ g.
     Raises RuntimeError for mismatched shapes and dtypes.
 
@@ -205,6 +207,8 @@ cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2"
 
 cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     """Compute the products of two batches of matrices, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.
+
+    out[b, i, j] = sum over l of input[b, i, l] * mat2[b, l, j].
 
     Saves each factor if the other needs a gradient: g @ mat2^T, and input^T @ g.
     Raises RuntimeError for mismatched shapes and dtypes.
@@ -236,6 +240,8 @@ cdef OpDef MV = op("mv", matmul_rule).row(saves=(IN1, IN0), inputs="self vec", k
 cpdef Tensor mv(object input, object vec, Tensor out=None):
     """Compute the product of a matrix (n, m) and a vector (m), of shape (n).
 
+    out[i] = sum over j of input[i, j] * vec[j].
+
     Saves each factor if the other needs a gradient: the outer product of g and vec, and input^T @ g.
     Raises RuntimeError for mismatched shapes and dtypes.
 
@@ -262,6 +268,8 @@ cdef OpDef DOT = op("dot", dot_rule).row(saves=(IN1, IN0), inputs="self tensor",
 
 cpdef Tensor dot(object input, object tensor, Tensor out=None):
     """Compute the dot product of two vectors of equal length, a 0-dim tensor.
+
+    The result is sum over i of input[i] * tensor[i].
 
     Saves each vector if the other needs a gradient: g * tensor, and g * input.
     Raises RuntimeError for other shapes and for different dtypes.
@@ -290,6 +298,8 @@ cdef OpDef VECTOR_MATRIX = variant(MATMUL, "SqueezeBackward4")
 
 cpdef Tensor matmul(object input, object other, Tensor out=None):
     """Compute the matrix product `input @ other`.
+
+    For matrices, out[i, j] = sum over l of input[i, l] * other[l, j].
 
     Two vectors give their dot product, a matrix and a vector a vector, two matrices (n, k) and (k, m) a matrix
     (n, m). Tensors with more dimensions are batches of matrices: the last two dimensions are multiplied, the others

@@ -186,6 +186,8 @@ cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
 def mean(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """Compute the mean of the elements over `dim`, in `dtype` if given; NaN for no elements.
 
+    The result is sum(x) / count.
+
     Saves nothing. Gradient: g / count, expanded. Raises RuntimeError for integers without a floating-point `dtype`,
     IndexError for a dimension out of range.
 

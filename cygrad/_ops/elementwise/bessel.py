@@ -29,6 +29,8 @@ I0 = unary("i0", i0_rule)
 def i0(input, *, out=None):
     """Modified Bessel function of the first kind of order 0. Saves `input`. Gradient: g * i1(input).
 
+    It is the mean of exp(x cos t) over t from 0 to pi.
+
     >>> import cygrad
     >>> cygrad.i0(cygrad.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
@@ -80,6 +82,8 @@ I1 = unary("i1", i1_rule, flags=SPECIAL, node="SpecialI1Backward0")
 def i1(input, *, out=None):
     """Modified Bessel function of the first kind of order 1.
 
+    It is the mean of exp(x cos t) cos t over t from 0 to pi.
+
     Saves `input`. Gradient: g * (i0(input) - r / input), where r is the result; g / 2 at 0.
 
     >>> import cygrad
@@ -118,6 +122,8 @@ MODIFIED_BESSEL_I0 = unary("modified_bessel_i0", i0_rule, flags=SPECIAL, scipy="
 def modified_bessel_i0(input, *, out=None):
     """Modified Bessel function of the first kind of order 0; same as `i0`.
 
+    It is the mean of exp(x cos t) over t from 0 to pi.
+
     Saves `input`. Gradient: g * i1(input).
 
     >>> import cygrad
@@ -133,6 +139,8 @@ MODIFIED_BESSEL_I1 = unary("modified_bessel_i1", i1_rule, flags=SPECIAL, scipy="
 
 def modified_bessel_i1(input, *, out=None):
     """Modified Bessel function of the first kind of order 1; same as `i1`.
+
+    It is the mean of exp(x cos t) cos t over t from 0 to pi.
 
     Saves `input`. Gradient: g * (i0(input) - r / input), where r is the result; g / 2 at 0.
 
@@ -157,6 +165,8 @@ MODIFIED_BESSEL_K0 = unary("modified_bessel_k0", modified_bessel_k0_rule, flags=
 def modified_bessel_k0(input, *, out=None):
     """Modified Bessel function of the second kind of order 0; inf at 0, nan for negative input.
 
+    It is the integral of exp(-x cosh t) over t from 0 to infinity.
+
     Saves `input`. Gradient: -g * modified_bessel_k1(input).
 
     >>> import cygrad
@@ -177,6 +187,8 @@ MODIFIED_BESSEL_K1 = unary("modified_bessel_k1", modified_bessel_k1_rule, flags=
 
 def modified_bessel_k1(input, *, out=None):
     """Modified Bessel function of the second kind of order 1; inf at 0, nan for negative input.
+
+    It is the integral of exp(-x cosh t) cosh t over t from 0 to infinity.
 
     Saves `input`. Gradient: -g * (modified_bessel_k0(input) + r / input), where r is the result.
 
@@ -227,6 +239,8 @@ SCALED_MODIFIED_BESSEL_K0 = unary(
 def scaled_modified_bessel_k0(x, *, out=None):
     """`exp(x) * modified_bessel_k0(x)`, without underflow.
 
+    It is the integral of exp(x - x cosh t) over t from 0 to infinity.
+
     Saves `x`. Gradient: g * (r - scaled_modified_bessel_k1(x)), where r is the result.
 
     >>> import cygrad
@@ -248,6 +262,8 @@ SCALED_MODIFIED_BESSEL_K1 = unary(
 
 def scaled_modified_bessel_k1(x, *, out=None):
     """`exp(x) * modified_bessel_k1(x)`, without underflow.
+
+    It is the integral of exp(x - x cosh t) cosh t over t from 0 to infinity.
 
     Saves `x`. Gradient: g * (r - scaled_modified_bessel_k0(x) - r / x), where r is the result.
 
@@ -272,6 +288,8 @@ BESSEL_J0 = unary("bessel_j0", bessel_j0_rule, flags=SPECIAL, scipy="j0")
 def bessel_j0(input, *, out=None):
     """Bessel function of the first kind of order 0.
 
+    It is the mean of cos(x sin t) over t from 0 to pi.
+
     Saves `input`. Gradient: -g * bessel_j1(input).
 
     >>> import cygrad
@@ -293,6 +311,8 @@ BESSEL_J1 = unary("bessel_j1", bessel_j1_rule, flags=SPECIAL, scipy="j1")
 def bessel_j1(input, *, out=None):
     """Bessel function of the first kind of order 1.
 
+    It is the mean of cos(t - x sin t) over t from 0 to pi.
+
     Saves `input`. Gradient: g * (bessel_j0(input) - r / input), where r is the result; g / 2 at 0.
 
     >>> import cygrad
@@ -312,6 +332,9 @@ BESSEL_Y0 = unary("bessel_y0", bessel_y0_rule, flags=SPECIAL, scipy="y0")
 
 def bessel_y0(input, *, out=None):
     """Bessel function of the second kind of order 0; -inf at 0, nan for negative input.
+
+    It is the mean of sin(x sin t) over t from 0 to pi, minus 2 / pi times the integral of exp(-x sinh t) over t from 0
+    to infinity.
 
     Saves `input`. Gradient: -g * bessel_y1(input).
 
@@ -333,6 +356,9 @@ BESSEL_Y1 = unary("bessel_y1", bessel_y1_rule, flags=SPECIAL, scipy="y1")
 
 def bessel_y1(input, *, out=None):
     """Bessel function of the second kind of order 1; -inf at 0, nan for negative input.
+
+    It is the mean of sin(x sin t - t) over t from 0 to pi, minus 2 / pi times the integral of exp(-x sinh t) sinh t
+    over t from 0 to infinity.
 
     Saves `input`. Gradient: g * (bessel_y0(input) - r / input), where r is the result.
 
@@ -421,6 +447,8 @@ AIRY_AI = declare(
 
 def airy_ai(x, *, out=None):
     """Airy function Ai, a solution of y'' = x * y. Saves `x`. Gradient: g * Ai'(x).
+
+    It is the integral of cos(t^3 / 3 + x t) over t from 0 to infinity, divided by pi.
 
     >>> import cygrad
     >>> cygrad.special.airy_ai(cygrad.tensor([0.0, 1.0]))

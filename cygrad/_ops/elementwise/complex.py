@@ -344,6 +344,8 @@ ANGLE = declare(
 def angle(input, *, out=None):
     """Return the angle in radians; for real numbers 0, or pi where they are negative.
 
+    For complex numbers it is atan2(imag, real).
+
     Saves `input`. Gradient: 0 for a real tensor; g * 1j * input / abs(input)^2, and 0 at 0, for a complex one.
 
     >>> import cygrad
@@ -426,6 +428,8 @@ POLAR = declare(
 
 def polar(abs, angle, *, out=None):
     """Return complex numbers with magnitude `abs` and angle `angle`, with broadcasting.
+
+    The result is abs * (cos(angle) + 1j * sin(angle)).
 
     Saves `angle`, and the result r if `angle` needs its gradient. Gradients: Re(g * exp(-1j * angle)) and Im(g *
     conj(r)). Raises RuntimeError unless both are float32 or both are float64.

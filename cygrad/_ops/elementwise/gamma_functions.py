@@ -63,6 +63,8 @@ LGAMMA = declare(
 def lgamma(input, *, out=None):
     """Compute the logarithm of the magnitude of the gamma function. Saves `input`. Gradient: g * digamma(input).
 
+    gamma(x) is the integral of t^(x - 1) exp(-t) from 0 to infinity for x > 0, and gamma(x + 1) / x below.
+
     >>> import cygrad
     >>> cygrad.lgamma(cygrad.tensor([1.0, 5.0]))
     tensor([0.0000, 3.1781])
@@ -105,6 +107,8 @@ DIGAMMA = declare(
 
 def digamma(input, *, out=None):
     """Compute the logarithmic derivative of the gamma function. Saves `input`. Gradient: g * polygamma(1, input).
+
+    It is gamma'(x) / gamma(x), or log(x) - 1 / (2 x) - 1 / (12 x^2) + ... for large x.
 
     >>> import cygrad
     >>> cygrad.digamma(cygrad.tensor([1.0, 0.5]))
@@ -184,6 +188,8 @@ POLYGAMMA = declare(
 
 def polygamma(n, input, *, out=None):
     """Compute the `n`-th derivative of `digamma`, n >= 0. Saves `input`. Gradient: g * polygamma(n + 1, input).
+
+    For n > 0 it is (-1)^(n + 1) n! times the sum of (input + k)^-(n + 1) over k >= 0.
 
     >>> import cygrad
     >>> cygrad.polygamma(1, cygrad.tensor([1.0]))
@@ -314,6 +320,8 @@ IGAMMA = declare(
 def igamma(input, other, *, out=None):
     """Compute the regularized lower incomplete gamma function P(input, other). Saves both.
 
+    P(a, x) is the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a).
+
     Gradient for `other`: g * other^(input - 1) * exp(-other) / gamma(input). Not differentiable in `input`, which
     raises NotImplementedError in backward.
 
@@ -341,6 +349,8 @@ IGAMMAC = declare(
 
 def igammac(input, other, *, out=None):
     """Compute the regularized upper incomplete gamma function Q = 1 - P. See `igamma`.
+
+    Q(a, x) is the integral of t^(a - 1) exp(-t) from x to infinity, divided by gamma(a).
 
     Saves `input` and `other`.
 

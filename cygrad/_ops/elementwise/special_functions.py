@@ -162,6 +162,8 @@ NDTRI = declare(
 def ndtri(input, *, out=None):
     """Compute the inverse of `ndtr`, quantiles of the standard normal distribution. Saves `input`.
 
+    The result is sqrt(2) * erfinv(2 * input - 1).
+
     Gradient: g * sqrt(2 pi) * exp(r^2 / 2), where r is the result.
 
     >>> import cygrad
@@ -194,7 +196,7 @@ LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrB
 
 
 def log_ndtr(input, *, out=None):
-    """Compute the logarithm of `ndtr(input)`, accurate far below 0. Saves `input`.
+    """Compute `log((1 + erf(input / sqrt(2))) / 2)`, the logarithm of `ndtr`, accurate far below 0. Saves `input`.
 
     Gradient: g * sqrt(2 / pi) / erfcx(-input / sqrt(2)).
 

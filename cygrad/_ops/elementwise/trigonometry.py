@@ -159,7 +159,7 @@ SINH = declare(
 
 
 def sinh(input, *, out=None):
-    """Hyperbolic sine. Saves `input`. Gradient: g * cosh(input).
+    """Hyperbolic sine, `(e^input - e^-input) / 2`. Saves `input`. Gradient: g * cosh(input).
 
     >>> import cygrad
     >>> cygrad.sinh(cygrad.tensor([0.0, 1.0]))
@@ -186,7 +186,7 @@ COSH = declare(
 
 
 def cosh(input, *, out=None):
-    """Hyperbolic cosine. Saves `input`. Gradient: g * sinh(input).
+    """Hyperbolic cosine, `(e^input + e^-input) / 2`. Saves `input`. Gradient: g * sinh(input).
 
     >>> import cygrad
     >>> cygrad.cosh(cygrad.tensor([0.0, 1.0]))
@@ -211,6 +211,8 @@ ASINH = declare(
 def asinh(input, *, out=None):
     """Inverse hyperbolic sine. Saves `input`. Gradient: g / sqrt(input^2 + 1).
 
+    The result is log(input + sqrt(input^2 + 1)).
+
     >>> import cygrad
     >>> cygrad.asinh(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8814])
@@ -230,6 +232,8 @@ ACOSH = declare(
 
 def acosh(input, *, out=None):
     """Inverse hyperbolic cosine: NaN below 1. Saves `input`. Gradient: g / sqrt(input^2 - 1), inf at 1.
+
+    The result is log(input + sqrt(input^2 - 1)).
 
     >>> import cygrad
     >>> cygrad.acosh(cygrad.tensor([1.0, 2.0]))
@@ -252,6 +256,8 @@ ATANH = declare(
 
 def atanh(input, *, out=None):
     """Inverse hyperbolic tangent: inf at 1, NaN beyond [-1, 1]. Saves `input`. Gradient: g / (1 - input^2).
+
+    The result is log((1 + input) / (1 - input)) / 2.
 
     >>> import cygrad
     >>> cygrad.atanh(cygrad.tensor([0.0, 0.5]))

@@ -127,6 +127,10 @@ def avg_pool2d(
 ):
     """Average over the windows of images ([n,] channels, height, width).
 
+    out[i, j] = sum of input[i * stride - padding + k, j * stride - padding + l] over k, l < kernel_size, divided by the
+    number of elements of the window. The result has floor((height + 2 padding - kernel_size) / stride + 1) rows; the
+    number of columns is analogous.
+
     `kernel_size` is the size of a window, `stride` the distance between windows (by default their size), and `padding`
     the number of zeros added on each side of the image, at most half a window; each is an int or one int per dimension.
     With `ceil_mode`, windows at the end may extend beyond the padding. Without `count_include_pad`, only elements of

@@ -131,6 +131,9 @@ def check_elements(t, kernel):
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Arrange the windows of images ([n,] channels, height, width) as columns ([n,] channels * taps, windows).
 
+    There are floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1) windows along each length; their
+    numbers multiply.
+
     `kernel_size` is the size of a window, `dilation` the distance between its elements, `padding` the number of zeros
     added on each side of the image, and `stride` the distance between windows; each is an int or one int per dimension.
     Saves nothing. Gradient: `fold(g)`.
@@ -167,6 +170,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 @facts(in_python=True)
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Sum columns ([n,] channels * taps, windows) at their window positions into images of `output_size`.
+
+    Each element of the image is the sum of the elements of all windows that cover it: the transpose of `unfold`.
 
     The other arguments are those of `unfold`. Saves nothing. Gradient: `unfold(g)`.
 
@@ -239,6 +244,8 @@ def shuffle_arguments(op, input, factor, name):
 def pixel_shuffle(input, upscale_factor):
     """Rearrange (..., channels * r^2, height, width) to images (..., channels, height * r, width * r), r the factor.
 
+    out[c, r i + k, r j + l] = input[r^2 c + r k + l, i, j].
+
     Saves nothing. Gradient: `pixel_unshuffle(g)`. Raises RuntimeError if channels are not a multiple of r^2.
 
     >>> import cygrad
@@ -272,6 +279,8 @@ PIXEL_UNSHUFFLE = declare(
 
 def pixel_unshuffle(input, downscale_factor):
     """Undo `pixel_shuffle`: rearrange (..., channels, height * r, width * r) to (..., channels * r^2, height, width).
+
+    out[r^2 c + r k + l, i, j] = input[c, r i + k, r j + l].
 
     Saves nothing. Gradient: `pixel_shuffle(g)`. Raises RuntimeError if height or width is not a multiple of r.
 

@@ -162,6 +162,9 @@ def fractional_max_pool2d(
 ):
     """Max pooling over windows at random positions of images ([n,] channels, height, width).
 
+    Of m windows of length k along n elements, window i begins at int((i + u) a) - int(u a), where a = (n - k) / (m - 1)
+    and u is uniform in [0, 1); the last one begins at n - k.
+
     The result has `output_size`, or the size of the image times `output_ratio`. Window positions differ between
     channels; they come from random numbers of the default generator, or from `_random_samples` (n, channels, 2). Saved
     values and gradient are as in `max_pool2d`. Raises RuntimeError for windows that do not fit, ValueError if no size

@@ -282,9 +282,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """Sample images (n, channels, height, width) at the points of a grid (n, rows, columns, 2), or volumes (..., 3).
 
     Coordinates range from -1 to 1 over the image, x (along the width) first: between the centers of the corner elements
-    with `align_corners`, between their outer corners without. `mode` is 'bilinear' (the elements around the point),
-    'nearest', or 'bicubic' (images only). `padding_mode` defines values outside the image: 'zeros', the 'border', or
-    the image's 'reflection'. The result has shape (n, channels, rows, columns).
+    with `align_corners`, between their outer corners without. Thus x lies at column (x + 1) / 2 * (width - 1), or at
+    ((x + 1) * width - 1) / 2. `mode` is 'bilinear' (the elements around the point), 'nearest', or 'bicubic' (images
+    only). `padding_mode` defines values outside the image: 'zeros', the 'border', or the image's 'reflection'. The
+    result has shape (n, channels, rows, columns).
 
     Saves both. Gradients: for `input`, g times the weights of the elements; for `grid`, the slopes of the weights times
     the elements times g, and 0 with 'nearest' and where padding clamps a point to the border. At the center of an
@@ -378,8 +379,8 @@ def affine_grid(theta, size, align_corners=None):
     """Return a grid of points (n, height, width, 2) for `grid_sample`: the points of an image, moved by affine maps.
 
     `theta` holds n matrices (2, 3), and `size` is (n, channels, height, width) of the result of `grid_sample`; for
-    volumes, (3, 4) and (n, channels, depth, height, width). `align_corners` is as in `grid_sample`; omitting it
-    triggers a warning.
+    volumes, (3, 4) and (n, channels, depth, height, width). Point (x, y) of the result's image becomes
+    `theta @ (x, y, 1)`. `align_corners` is as in `grid_sample`; omitting it triggers a warning.
 
     Saves nothing. Gradient: the sum of g times the points. Raises ValueError for invalid sizes.
 

@@ -222,8 +222,11 @@ def interpolate(
     surrounding 2, 4 or 8), 'bicubic' (16), 'area' (the mean of the covered area), 'lanczos' (only with `antialias`).
 
     With `align_corners`, the centers of the corner elements of input and result coincide, otherwise their outer corners
-    do. With `recompute_scale_factor`, positions are computed from the sizes instead of the factor. With `antialias`,
-    every input element contributes when downsampling ('bilinear', 'bicubic', 'lanczos').
+    do. Element i of the result is thus at position i * (n - 1) / (m - 1) of n input elements, if there are m of the
+    result; otherwise at (i + 1 / 2) * s - 1 / 2, where s is n / m, or 1 / scale_factor if that is given. 'nearest'
+    takes element floor(i * s), 'nearest-exact' floor((i + 1 / 2) * s). With `recompute_scale_factor`, positions are
+    computed from the sizes instead of the factor. With `antialias`, every input element contributes when downsampling
+    ('bilinear', 'bicubic', 'lanczos').
 
     Saves nothing. Gradient: the transpose of these sums. Raises ValueError for arguments that contradict each other,
     NotImplementedError for unsupported modes and dtypes.

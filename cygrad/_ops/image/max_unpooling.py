@@ -120,8 +120,8 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     """Invert `max_pool2d`, given its values and indices: the values at their positions, zeros elsewhere.
 
     `kernel_size`, `stride` and `padding` are those of the pooling; `output_size` is needed if images of several sizes
-    pool to the same size. For repeated indices, the last value is used. Saves the indices. Gradient: g at these
-    positions.
+    pool to the same size. By default it has (rows - 1) stride - 2 padding + kernel_size rows. For repeated indices, the
+    last value is used. Saves the indices. Gradient: g at these positions.
 
     Raises RuntimeError for indices that are not int64, do not have the shape of `input` or are out of bounds.
 

@@ -129,6 +129,8 @@ CHOLESKY = declare(
 def cholesky(input, upper=False, *, out=None):
     """Return the Cholesky factor; an older form of `linalg.cholesky`, which has the full documentation.
 
+    It is L with A = L L^H; with `upper`, U with A = U^H U.
+
     Saves the result.
 
     >>> import cygrad
@@ -229,6 +231,8 @@ INVERSE = declare(
 
 def cholesky_inverse(input, upper=False, *, out=None):
     """Return the inverse of A, given its Cholesky factor L = `input`; with `upper`, U with A = U^H U.
+
+    The result is (L L^H)^-1.
 
     Saves the factor and the result R. Gradient: the triangle of -R (g + g^H) R L that is read. Raises LinAlgError for a
     zero on the diagonal.

@@ -359,6 +359,8 @@ def _changed(t, ops):
 def tensordot(a, b, dims=2, out=None):
     """Contract `a` and `b` over `dims`: the last dimensions of `a` with the first of `b`, or two lists of dimensions.
 
+    With `dims` = 1, out[i, ..., j, ...] = sum over k of a[i, ..., k] * b[k, j, ...].
+
     The result has the remaining dimensions of `a`, then those of `b`. Raises RuntimeError if contracted lengths differ.
 
     >>> import cygrad
@@ -417,6 +419,8 @@ def dims_to_contract(a, b, dims):
 def kron(input, other, *, out=None):
     """Kronecker product: copies of `other` scaled by each element of `input`.
 
+    For matrices, with `other` (p, q): out[p i + k, q j + l] = input[i, j] * other[k, l].
+
     The operand with fewer dimensions is padded with leading dimensions of length 1. Lengths multiply.
 
     >>> import cygrad
@@ -464,6 +468,8 @@ TRACE = declare(
 
 def trace(input):
     """Return the sum of the diagonal of a matrix, in int64 for integers.
+
+    The result is sum over i of input[i, i].
 
     Saves nothing. Gradient: g on the diagonal, 0 elsewhere.
 

@@ -102,6 +102,9 @@ DET = declare(
 def det(A, *, out=None):
     """Return the determinants of square matrices, of shape (...). Saves A and the result r. Gradient: g * r * A^-H.
 
+    It is the product of the eigenvalues: +-1 times that of the diagonal of U in the LU factors, by which it is
+    computed.
+
     For a singular matrix, the gradient is computed from the cofactors, which come from the singular value
     decomposition. With `create_graph`, cofactors are computed one by one, which is slow for large matrices.
 
@@ -149,6 +152,8 @@ SLOGDET = declare(
 def slogdet(A, *, out=None):
     """Return sign and log of the absolute value of the determinant: a tuple (sign, logabsdet), each of shape (...).
 
+    det(A) = sign * exp(logabsdet).
+
     The result for a singular matrix is 0 and -inf. Saves A. Gradient of the logarithm: g * A^-H.
 
     >>> import cygrad
@@ -190,6 +195,8 @@ def linalg_slogdet(A, *, out=None):
 
 def logdet(input):
     """Return the logarithm of the determinant of square matrices: -inf if it is 0, nan if it is negative.
+
+    The result is log(det(A)).
 
     >>> import cygrad
     >>> cygrad.logdet(cygrad.tensor([[2.0, 0.0], [0.0, 4.0]]))

@@ -216,6 +216,8 @@ def scaled_mm(
 ):
     """Multiply float8 matrices with scales for each tensor or each row, as `torch._scaled_mm`; the result is bfloat16.
 
+    The result is (scale_a * mat_a) @ (scale_b * mat_b).
+
     Scales and recipes may be lists of one. Raises NotImplementedError for scales of blocks, which are for GPUs.
 
     >>> import cygrad

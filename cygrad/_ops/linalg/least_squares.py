@@ -74,6 +74,8 @@ LSTSQ = declare(
 def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     """Compute the least squares solution of A X = B: a tuple (solution, residuals, rank, singular_values).
 
+    The solution minimizes sum(|A X - B|^2).
+
     A = `input` is (..., m, n); B = `b` is (..., m, k), or vectors of shape (..., m). The solution is (..., n, k), the
     one of minimum norm if there are several. The residuals are the squared norms of the columns of A X - B if m > n and
     all matrices have rank n, else they are empty; the default driver "gelsy" never computes them. "gels" assumes that A

@@ -33,6 +33,8 @@ def _by_rows(t):
 def matrix_power(input, n, *, out=None):
     """Raise square matrices (..., m, m) to the integer power `n`; for n < 0, raise the inverse to the power -n.
 
+    A^n is A @ A @ ... @ A with n factors, and the identity for n = 0.
+
     >>> import cygrad
     >>> cygrad.matrix_power(cygrad.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
     tensor([[1., 5.],
@@ -86,6 +88,8 @@ EXP = declare(
 def linalg_matrix_exp(A):
     """Compute e^A for square matrices A of shape (..., n, n), by scaling and squaring (Higham 2005).
 
+    e^A is the sum of A^k / k! over k >= 0.
+
     Saves A. Gradient: the derivative of the exponential at A^H in the direction g, which is a block of the exponential
     of a matrix of twice the size: A. H. Al-Mohy, N. J. Higham, "Computing the Frechet derivative of the matrix
     exponential, with an application to condition number estimation" (2009).
@@ -118,6 +122,8 @@ def matrix_exp(input):
 @facts(autocast_gpu="lower", out_dtype="chain", in_python=True)
 def chain_matmul(*matrices, out=None):
     """Multiply several matrices in the order that needs the fewest scalar multiplications.
+
+    The result is A1 @ A2 @ ... @ An.
 
     >>> import cygrad
     >>> cygrad.chain_matmul(cygrad.ones(2, 3), cygrad.ones(3, 4), cygrad.ones(4, 1))
@@ -162,6 +168,8 @@ def splits(sizes):
 @facts(autocast_gpu="lower", out_dtype="chain")
 def linalg_multi_dot(tensors, *, out=None):
     """Multiply two or more matrices in the order that needs the fewest scalar multiplications.
+
+    The result is A1 @ A2 @ ... @ An.
 
     The first may be a vector, treated as a row, and the last, treated as a column. Raises RuntimeError for mismatched
     shapes and for different dtypes.

@@ -38,10 +38,10 @@ from cygrad._ops.shape.reshaping import movedim
 def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
     """Compute the norm of the matrices in two dimensions.
 
-    ord="fro" is the Euclidean norm of the elements, "nuc" the sum of the singular values; 2 and -2 are the largest and
-    smallest singular value; 1 and -1 the largest and smallest column sum of absolute values, inf and -inf the same of
-    rows. The norm of an empty matrix is 0, except for norms that are a minimum. Gradients are those of the sums,
-    extrema and singular values. Raises RuntimeError for another ord.
+    ord="fro" is the Euclidean norm of the elements, `sqrt(sum(|x|^2))`, "nuc" the sum of the singular values; 2 and -2
+    are the largest and smallest singular value; 1 and -1 the largest and smallest column sum of absolute values, inf
+    and -inf the same of rows. The norm of an empty matrix is 0, except for norms that are a minimum. Gradients are
+    those of the sums, extrema and singular values. Raises RuntimeError for another ord.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[3.0, 0.0], [1.0, 4.0]])

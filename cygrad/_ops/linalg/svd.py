@@ -173,6 +173,8 @@ def check_driver(driver):
 def linalg_svdvals(A, *, driver=None, out=None):
     """Compute the singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
 
+    They are the S of A = U diag(S) Vh, and the roots of the eigenvalues of A^H A.
+
     Gradient: U diag(g) Vh, whose factors are computed if A requires grad.
 
     >>> import cygrad
@@ -296,6 +298,8 @@ def values_of_bounds(bounds):
 
 def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the Moore-Penrose pseudoinverse, of shape (..., n, m), of matrices (..., m, n).
+
+    With A = U diag(S) V^H, it is V diag(1 / S) U^H, where the reciprocals of singular values that count as 0 are 0.
 
     Singular values up to max(atol, rtol * the largest) count as 0. atol defaults to 0; rtol (`rcond` is an older name)
     defaults to eps * max(m, n) if atol is 0, else to 0. For `hermitian` matrices, eigenvalues of the lower triangle are

@@ -70,6 +70,8 @@ def vander(x, N=None, increasing=False):
 def linalg_vander(x, *, N=None):
     """Return the powers of each element in a row, rising from 1: x (..., n), result (..., n, N); N defaults to n.
 
+    out[..., i, j] = x[..., i]^j.
+
     A 0-dim tensor counts as a vector of one element. Integers give int64. Raises RuntimeError for N < 2.
 
     >>> import cygrad

@@ -172,6 +172,8 @@ def converted(t, wanted, function):
 def frobenius_norm(input, dim, keepdim=False, *, out=None):
     """Compute the Euclidean norm over one or two dimensions, or all if `dim` is empty. Gradient: g * x / r; 0 at r = 0.
 
+    The result is r = sqrt(sum(|x|^2)).
+
     >>> import cygrad
     >>> cygrad.frobenius_norm(cygrad.tensor([[3.0, 4.0]]), dim=(0, 1))
     tensor(5.)
@@ -193,6 +195,8 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
 @facts(autocast_gpu="float32")
 def dist(input, other, p=2):
     """Return the p-norm of `input - other` as a 0-dim tensor. Gradients: as for `norm`; 0 where both are equal.
+
+    The result is (sum of |input - other|^p)^(1/p).
 
     >>> import cygrad
     >>> cygrad.dist(cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0, 6.0]))

@@ -18,6 +18,8 @@ from cygrad._ops.linalg.common import LINALG, check_inexact, check_same_dtype
 def outer(input, vec2, *, out=None):
     """Compute all products of an element of `input` (n) and one of `vec2` (m), of shape (n, m).
 
+    out[i, j] = input[i] * vec2[j].
+
     Raises RuntimeError unless both are vectors.
 
     >>> import cygrad
@@ -48,6 +50,8 @@ def ger(input, vec2, *, out=None):
 def inner(input, other, *, out=None):
     """Sum the products along the last dimension of both, with shape input.shape[:-1] + other.shape[:-1].
 
+    out[..., i, j] = sum over k of input[..., i, k] * other[..., j, k].
+
     A 0-dim tensor multiplies the other. Raises RuntimeError if the last lengths differ.
 
     >>> import cygrad
@@ -70,6 +74,8 @@ def inner(input, other, *, out=None):
 @facts(autocast_gpu="widest", out_dtype="result")
 def vdot(input, other, *, out=None):
     """Compute the inner product of two vectors, the first of which is conjugated.
+
+    The result is sum over i of conj(input[i]) * other[i].
 
     >>> import cygrad
     >>> cygrad.vdot(cygrad.tensor([1j, 2]), cygrad.tensor([1j, 1]))

@@ -271,6 +271,8 @@ def _nll_of(call, rows, target, weight):
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Negative log-likelihood: minus the log-probability in `input` of each sample's class.
 
+    The loss of a sample is -weight[target] * input[target].
+
     Shapes: input (C), (N, C) or (N, C, d1, ...), target (), (N) or (N, d1, ...) of int64, weight (C). The result is the
     mean, the sum, or the loss of each sample. Samples of class `ignore_index` do not count; the mean is weighted by the
     class weights. Saves all arguments. Gradient: -g * weight at the target class, divided by the total weight for the
@@ -329,6 +331,9 @@ def cross_entropy(
 ):
     """Cross-entropy `nll_loss(log_softmax(input, 1), target)`, the usual loss of a classifier.
 
+    For a class index y the loss is weight[y] * (log(sum over c of exp(input[c])) - input[y]), for class probabilities
+    -sum over c of weight[c] * target[c] * log_softmax(input)[c].
+
     Shapes: input (C), (N, C) or (N, C, d1, ...), unnormalized scores (logits); target either class indices, (), (N) or
     (N, d1, ...) of int64, or class probabilities of the same shape as input; weight (C). The result is the mean, the
     sum, or the loss of each sample. Samples of class `ignore_index` do not count. `label_smoothing` is the fraction of
@@ -384,6 +389,8 @@ def linear_cross_entropy(
     options=None,
 ):
     """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: the last layer of a classifier and its loss.
+
+    With scores s = weight @ input + bias, the loss of a sample is log(sum over classes of exp(s)) - s[target].
 
     Shapes: input (N, k) or (k), linear_weight (C, k) or (C, d1, ..., k), linear_bias (C) or (C, d1, ...), target as for
     `cross_entropy`. `options`, PyTorch's memory-saving settings, are accepted but have no effect. Raises RuntimeError

@@ -83,6 +83,8 @@ def _ctc_arguments(call, log_probs):
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """CTC loss: negative log-likelihood of the targets, summed over all alignments with the outputs.
 
+    The loss of a sample is -log(sum over alignments a of exp(sum over t of log_probs[t, a[t]])).
+
     Shapes: log_probs (T, N, C), the log-softmax of the outputs, or (T, C) for one sample; targets (N, S), or
     concatenated; lengths (N). The result is the mean, the sum, or the loss of each sample. An alignment has a `blank`
     between equal symbols and optionally anywhere else. The mean is that of the losses divided by the target lengths.

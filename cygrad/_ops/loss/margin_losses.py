@@ -410,6 +410,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over classes of the binary cross-entropy with logits `input`; its mean, sum, or each sample's loss.
 
+    The loss of a sample is the mean over classes c of
+    -weight[c] * (target[c] * log(sigmoid(input[c])) + (1 - target[c]) * log(sigmoid(-input[c]))).
+
     `target` is 1 for labels and 0 for the other classes; `weight` (C) scales the losses of the classes.
 
     >>> import cygrad

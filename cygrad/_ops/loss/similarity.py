@@ -46,6 +46,8 @@ def _unit(x, dim, eps):
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between vectors along `dim`: their product divided by both norms, each at least `eps`.
 
+    The result is sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps)).
+
     Raises RuntimeError for integers and for shapes that do not broadcast.
 
     >>> import cygrad
@@ -64,6 +66,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
     """Compute the p-norm of `x1 - x2 + eps` over the last dimension.
+
+    The result is (sum of |x1 - x2 + eps|^p)^(1/p).
 
     >>> import cygrad
     >>> cygrad.pairwise_distance(cygrad.tensor([[3.0, 4.0]]), cygrad.tensor([[0.0, 0.0]]))
@@ -182,6 +186,8 @@ def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
     """`triplet_margin_loss` with a custom distance function of two tensors, by default `pairwise_distance`.
+
+    The loss of a triplet is max(0, margin + d(anchor, positive) - d(anchor, negative)).
 
     >>> import cygrad
     >>> zero, one = cygrad.zeros(1, 1), cygrad.ones(1, 1)

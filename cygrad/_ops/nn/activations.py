@@ -120,8 +120,8 @@ GELU = declare(
 def gelu(input, *, approximate="none"):
     """`input * P(input)`, where P is the cumulative distribution function of the standard normal distribution.
 
-    `approximate="tanh"` computes P with the tanh approximation. Saves `input`. Gradient: g * (P(x) + x * p(x)), where x
-    is `input` and p the normal density. Raises RuntimeError for any other `approximate`.
+    `approximate="tanh"` computes P(x) as (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2. Saves `input`. Gradient:
+    g * (P(x) + x * p(x)), where x is `input` and p the normal density. Raises RuntimeError for any other `approximate`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gelu(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -427,6 +427,8 @@ def glu(input, dim=-1):
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """`softmax(-input, dim)`. Without `dim`, warns and uses dimension 0 (0-, 1- and 3-dimensional input) or 1.
 
+    The result is exp(-input) / sum(exp(-input)).
+
     >>> import cygrad
     >>> cygrad.nn.functional.softmin(cygrad.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
@@ -442,6 +444,8 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 @shown
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """Sample from the categorical distribution given by `logits`: a softmax of `(logits + Gumbel noise) / tau`.
+
+    The noise is -log(-log(u)) for uniform numbers u in (0, 1).
 
     With `hard`, the result is one-hot but has the gradient of the soft sample. `eps` has no effect; any value but the
     default triggers a warning.

@@ -99,6 +99,8 @@ _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Return p-norm distances of the rows of `x1` (..., n, d) to the rows of `x2` (..., m, d), of shape (..., n, m).
 
+    out[i, j] = (sum over k of |x1[i, k] - x2[j, k]|^p)^(1/p).
+
     With `compute_mode` "use_mm_for_euclid_dist", and in the default mode above 25 rows, Euclidean distances of long
     rows are computed by a matrix product where that loses no digits, which is faster. Saves both and the result.
     Gradient: g times the direction from one point to the other; 0 where they coincide, and for p = 0. Raises
@@ -169,6 +171,8 @@ PDIST = declare(
 def pdist(input, p=2):
     """Return the p-norm distances between rows of a matrix (n, d): a vector of length n (n - 1) / 2, row 0 first.
 
+    That of rows i and j is (sum over k of |x[i, k] - x[j, k]|^p)^(1/p).
+
     Saves input and result. Gradient: g times the direction from one row to the other; 0 where they coincide, and for p
     = 0. Raises RuntimeError for another number of dimensions, integers, and a negative p.
 
@@ -219,6 +223,8 @@ CROSS = declare(
 
 def linalg_cross(input, other, *, dim=-1, out=None):
     """Return the cross products of 3-element vectors along `dim`; all other dimensions broadcast. Saves both.
+
+    out = (x1 y2 - x2 y1, x2 y0 - x0 y2, x0 y1 - x1 y0) for x = `input`, y = `other`.
 
     Gradients: other x g and g x input (of the conjugates). Raises RuntimeError for other lengths, or shapes that do not
     broadcast.
@@ -327,6 +333,8 @@ RENORM = declare(
 
 def renorm(input, p, dim, maxnorm, *, out=None):
     """Scale down each slice of `input` along `dim` whose p-norm exceeds `maxnorm` to that norm.
+
+    Such a slice is multiplied by maxnorm / (norm + 1e-7), where norm = (sum of |x|^p)^(1/p).
 
     Saves `input`. Gradient: that of the scaling; g for slices with norms up to `maxnorm`. Raises RuntimeError for p <=
     0, a negative `maxnorm`, integers, and fewer than two dimensions.

@@ -122,6 +122,8 @@ EMBEDDING = declare(
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Return the rows of the matrix `weight` at the indices `input`; the result has one dimension more than `input`.
 
+    out[..., j] = weight[input[...], j].
+
     The row `padding_idx` gets no gradient. Selected rows with a norm larger than `max_norm` are first scaled to it, in
     place. Saves `input`. Gradient: for each row, the sum of g over all its occurrences; with `scale_grad_by_freq` the
     mean; with `sparse`, a sparse tensor of the rows that were looked up. Raises IndexError for an index out of range,
@@ -189,6 +191,8 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
 
 def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
     """Scale the rows at `indices` with a norm larger than `max_norm` to that norm, in place; not recorded.
+
+    Such a row is multiplied by max_norm / (norm + 1e-7).
 
     >>> import cygrad
     >>> table = cygrad.tensor([[3.0, 4.0], [0.3, 0.4]])
@@ -275,6 +279,8 @@ def embedding_bag(
     padding_idx=None,
 ):
     """Return the "sum", "mean" or "max" of the rows of `weight` at the indices in each bag: (bags, columns).
+
+    For sums, out[b, j] = sum over the indices i of bag b of per_sample_weights[i] * weight[input[i], j].
 
     A bag is a row of a matrix `input`. In a vector, the bags start at `offsets`; with `include_last_offset`, the last
     offset is the end of the last bag. `per_sample_weights`, of the same shape as input, are the weights of the rows in

@@ -112,6 +112,9 @@ def multi_head_attention_forward(
 ):
     """Multi-head attention with linear projections. Return (result, weights), or (result, None) without `need_weights`.
 
+    With Q, K, V the projections of query, key and value, split into heads of width d = E / heads, head h is
+    `softmax(Q_h @ K_h^T / sqrt(d) + mask) @ V_h`; the result is the projection of all heads, joined.
+
     Shapes: query (L, N, E), key and value (S, N, E), result (L, N, E), weights (N, L, S), or (N, heads, L, S) without
     `average_attn_weights`; unbatched arguments and results all lack N. `in_proj_weight` (3 E, E) stacks the projections
     of query, key and value; with `use_separate_proj_weight` they are passed separately. Masks are True, or -inf, where

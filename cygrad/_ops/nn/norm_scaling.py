@@ -132,6 +132,8 @@ def may_be_unit(t):
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Compute `input / max(norm, eps)`, with the p-norm over dimension(s) `dim`.
 
+    The norm is (sum of |x|^p)^(1/p).
+
     >>> import cygrad
     >>> cygrad.nn.functional.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])

@@ -354,6 +354,8 @@ def instance_norm(
 ):
     """Run `batch_norm` for each sample separately: mean and variance are over all dimensions but the first two.
 
+    The result is `(input - mean) / sqrt(variance + eps) * weight + bias`.
+
     Running statistics are updated with the mean of the samples' statistics; without `use_input_stats` they are used
     instead. Saves input, weight and the statistics. Raises ValueError for one spatial element, RuntimeError for
     mismatched arguments.

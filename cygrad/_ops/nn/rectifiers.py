@@ -530,6 +530,8 @@ HARDSWISH = declare(
 def hardswish(input, inplace=False):
     """`input * hardsigmoid(input)`. Saves `input`. Gradient: 0 up to -3, g from 3 on, g * (input / 3 + 1 / 2) between.
 
+    The result is input * min(max(input / 6 + 1 / 2, 0), 1).
+
     >>> import cygrad
     >>> cygrad.nn.functional.hardswish(cygrad.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
@@ -602,6 +604,8 @@ SOFTSHRINK = declare(
 
 def softshrink(input, lambd=0.5, *, out=None):
     """Shrink the magnitude of `input` by `lambd`, but not below 0. Saves `input`.
+
+    The result is sign(input) * max(|input| - lambd, 0).
 
     Gradient: g where the magnitude exceeds `lambd`, else 0. Raises RuntimeError for a negative `lambd`.
 

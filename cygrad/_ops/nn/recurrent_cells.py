@@ -60,6 +60,8 @@ def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Compute one step of an LSTM: (h, c) from `input` (N, I) and `hx` = (h, c) (N, H); see `LSTM` for the formula.
 
+    i, f, o = sigmoid and g = tanh of w_ih x + b_ih + w_hh h + b_hh; c = f c + i g, and h = o tanh(c).
+
     Weights are (4 H, I) and (4 H, H), biases (4 H,). Raises RuntimeError for mismatched sizes.
 
     >>> import cygrad
@@ -78,6 +80,9 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 @facts(autocast_gpu="lower")
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Compute one step of a GRU: the new state from `input` (N, I) and `hx` (N, H); see `GRU` for the formula.
+
+    With r, z = sigmoid(w_ih x + b_ih + w_hh h + b_hh) and n = tanh(w_in x + b_in + r (w_hn h + b_hn)), the result is
+    (1 - z) n + z h.
 
     Weights are (3 H, I) and (3 H, H), biases (3 H,). Raises RuntimeError for mismatched sizes.
 

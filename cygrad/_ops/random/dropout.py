@@ -102,6 +102,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """In training, randomly set elements to selu(-inf), while preserving mean 0 and variance 1.
 
+    The result is `a * input + b` where elements are kept and `a * c + b` elsewhere, where c = -1.7581,
+    a = ((1 - p) (1 + p c^2))^(-1/2) and b = -a c p.
+
     >>> import cygrad
     >>> cygrad.nn.functional.alpha_dropout(cygrad.ones(2), 0.5, training=False)
     tensor([1., 1.])

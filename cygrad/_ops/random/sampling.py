@@ -302,6 +302,8 @@ MULTINOMIAL = declare(
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Draw indices with probabilities proportional to `input`; of int64.
 
+    P(i) = input[i] / sum(input) in the first draw.
+
     Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement`, each index is drawn at
     most once. Raises RuntimeError for weights that are negative, not finite or all zero, and if fewer of them than
     needed are above 0.
@@ -413,6 +415,8 @@ POISSON = declare("poisson", zero_rule, inputs="self", float8="poisson_cpu")
 def poisson(input, generator=None):
     """Sample from Poisson distributions with the rates in `input`.
 
+    P(k) = rate^k exp(-rate) / k!.
+
     The result has the shape and dtype of `input`. Saves nothing. Gradient: zeros. Raises RuntimeError for negative or
     NaN rates, NotImplementedError for dtypes that are not floating-point.
 
@@ -446,6 +450,8 @@ BINOMIAL = declare(
 
 def binomial(count, prob, generator=None):
     """Sample from binomial distributions: the number of successes in `count` trials of probability `prob`. Broadcasts.
+
+    P(k) = (n choose k) p^k (1 - p)^(n - k).
 
     Counts are truncated to integers and probabilities clamped to [0, 1]. Not differentiable: a backward pass raises
     RuntimeError, as do tensors of different dtypes. Raises ValueError for dtypes that are not floating-point. Saves

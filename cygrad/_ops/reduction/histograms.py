@@ -156,8 +156,8 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     """Return a tuple (hist, bin_edges): the number of elements, or their total weight, between adjacent edges.
 
     `bins` is a vector of ascending edges, or the number of equal intervals of `range` (by default the range of the
-    elements). The last interval includes its upper edge. With `density`, the integral over the range is 1. Both results
-    have the dtype of `input`.
+    elements). The last interval includes its upper edge. With `density`, each weight is divided by the total weight and
+    the length of the interval, so that the integral is 1. Both results have the dtype of `input`.
 
     >>> import cygrad
     >>> hist, edges = cygrad.histogram(cygrad.tensor([1.0, 2.0, 1.0]), 2, range=(0.0, 3.0))

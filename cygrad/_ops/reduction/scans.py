@@ -486,6 +486,8 @@ def _integrals(y, dim, dx, count=None):
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     """Compute the running integral of `y` along `dim` by the trapezoidal rule; one element shorter. See `trapezoid`.
 
+    Element k is the sum of (x[i + 1] - x[i]) * (y[i] + y[i + 1]) / 2 over i <= k.
+
     >>> import cygrad
     >>> cygrad.cumulative_trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
     tensor([ 3.0000, 10.5000])

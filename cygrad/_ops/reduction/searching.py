@@ -45,6 +45,8 @@ SEARCHSORTED = declare(
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """Return the index at which each value of `input` would be inserted into `sorted_sequence`.
 
+    It is i with sequence[i - 1] < value <= sequence[i], or with `right` sequence[i - 1] <= value < sequence[i].
+
     The sequence is ascending along its last dimension. `input`, a tensor or a number, is inserted before equal
     elements, or after them with `right` (or side='right'). All dimensions but the last must match, or the sequence is
     1-d. `sorter` holds the indices that sort the sequence. The result is int64, or int32 with `out_int32`. Raises
@@ -151,6 +153,8 @@ def _check_kind(out, out_int32):
 @facts(devices="together", overloads="5")
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """Return the index of the interval between the ascending `boundaries` that contains each value of `input`.
+
+    It is i with boundaries[i - 1] < value <= boundaries[i], or with `right` boundaries[i - 1] <= value < boundaries[i].
 
     `input` is a tensor or a number. A value equal to a boundary belongs to the interval before it, or with `right` to
     the one after it; see `searchsorted`.

@@ -125,6 +125,8 @@ def _sum_of_numbers(t, dim, keepdim, dtype):
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """Compute the mean over `dim`, or over all elements, ignoring NaN; NaN if all are NaN. Gradient: see `nansum`.
 
+    The result is nansum(x) / (number of elements that are not NaN).
+
     >>> import cygrad
     >>> cygrad.nanmean(cygrad.tensor([1.0, float("nan"), 2.0]))
     tensor(1.5000)
@@ -229,6 +231,8 @@ def both(function, op, input, dim, unbiased, correction, keepdim):
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     """Compute variance and mean over `dim`, or over all elements: a tuple (variance, mean). See `var`.
 
+    They are sum(|x - mean|^2) / (count - correction) and sum(x) / count.
+
     >>> import cygrad
     >>> cygrad.var_mean(cygrad.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
@@ -239,6 +243,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
 @facts(overloads="")
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     """Compute standard deviation and mean over `dim`, or over all elements: a tuple (deviation, mean). See `std`.
+
+    They are sqrt(sum(|x - mean|^2) / (count - correction)) and sum(x) / count.
 
     >>> import cygrad
     >>> cygrad.std_mean(cygrad.tensor([1.0, 2.0, 3.0]))
@@ -292,6 +298,8 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles along `dim`, or over all elements; NaN if any element is NaN.
 
+    With the elements x sorted, h = q (n - 1) and i = floor(h), the linear one is x[i] + (h - i) (x[i + 1] - x[i]).
+
     `q` is a number in [0, 1], or a tensor of such numbers with the dtype of `input`; for a 1-d tensor the results are
     arranged along a new first dimension. `interpolation` between two elements is "linear", "lower", "higher",
     "midpoint" or "nearest". The gradient goes to the one or two elements that determine the result.
@@ -306,6 +314,8 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 @facts(devices="together", autocast="float32", overloads="")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles of the elements that are not NaN. See `quantile`.
+
+    With these sorted, h = q (n - 1) and i = floor(h), the linear one is x[i] + (h - i) (x[i + 1] - x[i]).
 
     >>> import cygrad
     >>> cygrad.nanquantile(cygrad.tensor([0.0, float("nan"), 2.0]), 0.5)
@@ -414,6 +424,8 @@ def gram(x):
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Compute the covariances of the rows of `input` (variables) over its columns (observations).
 
+    C[i, j] = sum over k of (x[i, k] - mean[i]) conj(x[j, k] - mean[j]) / (n - correction) for n observations.
+
     A vector, or one row, is a single variable, with a 0-dim result. `fweights` (integers) are the numbers of
     repetitions of each observation, `aweights` their relative weights. The sum is divided by the number of observations
     minus `correction`.
@@ -503,6 +515,8 @@ def _scale_of_rows(t):
 
 def corrcoef(input):
     """Compute the correlation coefficients of the rows of `input` over its columns: `cov` divided by the deviations.
+
+    R[i, j] = C[i, j] / sqrt(C[i, i] C[j, j]), where C = cov(input).
 
     >>> import cygrad
     >>> cygrad.corrcoef(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

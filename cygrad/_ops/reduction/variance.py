@@ -143,6 +143,8 @@ STD = declare(
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
     """Compute the standard deviation over `dim`: the square root of `var`, with the same arguments.
 
+    The result is sqrt(sum(|x - mean|^2) / (count - correction)).
+
     Saves `input` and the result r. Gradient: g * (x - mean) / (r * (count - correction)), 0 where r is 0. Warns if
     count <= correction, in which case the result is NaN or inf. Raises RuntimeError for integers, IndexError for a
     dimension out of range.

@@ -17,6 +17,9 @@ from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, l
 def gradient(input, *, spacing=None, dim=None, edge_order=1):
     """Estimate the derivatives along each of `dim` (default: all) with second-order accuracy, as a tuple of tensors.
 
+    With spacing h, the derivative at an inner sample i is (x[i + 1] - x[i - 1]) / (2 h), at the first
+    (x[1] - x[0]) / h, or (-3 x[0] + 4 x[1] - x[2]) / (2 h) with `edge_order` 2, and likewise at the last.
+
     `spacing` is the distance between neighboring samples, one number for all dimensions or one per dimension, 1 by
     default; or a vector of coordinates per dimension. At the ends, one-sided differences of order `edge_order`, 1 or 2,
     are used. Raises RuntimeError for a spacing that does not fit and for dimensions shorter than edge_order + 1.

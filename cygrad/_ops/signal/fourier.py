@@ -308,6 +308,8 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `fft`: "backward" scales by 1/n, "forward" does not. Arguments and errors are those of `fft`.
 
+    x[j] = 1 / n * sum of y[k] * exp(2j * pi * j * k / n) over k.
+
     >>> import cygrad
     >>> cygrad.fft.ifft(cygrad.tensor([8.0 + 0j, -2, 0, -2]))
     tensor([1.+0.j, 2.+0.j, 3.+0.j, 2.+0.j])
@@ -349,6 +351,8 @@ CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "FftC2CBackward0")
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Transform of real numbers: the first n // 2 + 1 elements of `fft`; the others are their conjugates.
 
+    y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over j, for k = 0, ..., n // 2.
+
     Gradient: the transform of g back to real numbers, with the same scale. Raises RuntimeError for a complex tensor,
     and the errors of `fft`.
 
@@ -366,6 +370,8 @@ def rfft(input, n=None, dim=-1, norm=None, *, out=None):
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `rfft`: n real numbers from n // 2 + 1 frequencies; n defaults to 2 * (m - 1) for m frequencies.
 
+    x[j] = 1 / n * sum of y[k] * exp(2j * pi * j * k / n) over all k, where y[n - k] = conj(y[k]).
+
     The imaginary part of the first frequency is ignored, and for even n also that of the last. Gradient: `rfft` of g
     with the same scale, doubled for frequencies that represent two.
 
@@ -382,6 +388,8 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Transform of n numbers with Hermitian symmetry (x[j] = conj(x[n - j])), of which only one half is given.
 
+    y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over all j.
+
     The result is real. Same as `irfft` of the conjugate, with the scale of `fft`.
 
     >>> import cygrad
@@ -397,6 +405,8 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
 @facts(autocast="float32")
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `hfft`: the conjugate of `rfft`, with the scale of `ifft`.
+
+    x[j] = 1 / n * sum of y[k] * exp(2j * pi * j * k / n) over k, for j = 0, ..., n // 2.
 
     >>> import cygrad
     >>> cygrad.fft.ihfft(cygrad.tensor([8.0, -2.0, 0.0, -2.0]))
@@ -415,6 +425,8 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 @facts(autocast="float32")
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """`fft` along the dimensions `dim`, with lengths `s`, where -1 keeps the length of the input.
+
+    y[k, l, ...] = sum of x[m, n, ...] * exp(-2j * pi * (k m / M + l n / N + ...)) over m, n, ...
 
     Without `dim`, the last `len(s)` dimensions are transformed; without both, all. The scale is based on the product of
     the lengths. Raises RuntimeError for duplicate dimensions, and if `s` and `dim` differ in length.
@@ -436,6 +448,8 @@ def transform_several(function, input, s, dim, norm, forward, out):
 @facts(autocast="float32")
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """`ifft` along several dimensions; see `fftn`.
+
+    x[m, n, ...] = 1 / (M N ...) * sum of y[k, l, ...] * exp(2j * pi * (k m / M + l n / N + ...)) over k, l, ...
 
     >>> import cygrad
     >>> cygrad.fft.ifftn(cygrad.ones(2, 2))
@@ -607,6 +621,8 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """Return the frequencies of `fft` of length n, in the order of its output, in cycles per unit of the spacing `d`.
 
+    They are [0, 1, ..., (n - 1) // 2, -(n // 2), ..., -1] / (n d).
+
     >>> import cygrad
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
@@ -617,6 +633,8 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_mem
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """Return the frequencies of `rfft` of length n, in cycles per unit of the spacing `d`.
+
+    They are [0, 1, ..., n // 2] / (n d).
 
     >>> import cygrad
     >>> cygrad.fft.rfftfreq(4)

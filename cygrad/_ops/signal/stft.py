@@ -97,6 +97,8 @@ def stft(
 ):
     """Compute Fourier transforms of the frames of a signal: (..., length) gives (..., frequencies, frames).
 
+    out[k, t] = sum over j of window[j] * x[t * hop_length + j] * exp(-2j * pi * j * k / n_fft).
+
     Frames of `n_fft` elements start every `hop_length` (by default n_fft // 4) elements, and are multiplied by `window`
     of `win_length` (by default n_fft) elements, centered in the frame. With `center`, the signal is first padded by
     `n_fft // 2` on both sides in mode `pad_mode`, so that frame t is centered at t * hop_length. A real signal gives
@@ -273,6 +275,8 @@ def istft(
     return_complex=False,
 ):
     """Reconstruct a signal from its `stft`: (..., frequencies, frames) gives (..., length).
+
+    x[i] = sum over t of w[j] * frame_t[j] / sum over t of w[j]^2, with j = i - t * hop_length.
 
     The inverse transforms are multiplied by the window, overlap-added, and divided by the overlap-added squares of the
     window. `length` truncates the signal or zero-pads it; with `return_complex` the result stays complex.

@@ -277,6 +277,9 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
 def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Nuttall window: a sum of four cosines with minimal side lobes.
 
+    Element k is the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)), where
+    a = [0.3635819, 0.4891775, 0.1365995, 0.0106411].
+
     >>> import cygrad
     >>> cygrad.signal.windows.nuttall(5)[1:4]
     tensor([0.2270, 1.0000, 0.2270])

@@ -134,6 +134,8 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an `LSTM`: (h, c) from the input and (h, c).
 
+    i, f, o = sigmoid and g = tanh of w_ih x + b_ih + w_hh h + b_hh; c = f c + i g, and h = o tanh(c).
+
     Shapes: input (N, input_size), states (N, hidden_size), or all without N.
 
     >>> import cygrad
@@ -164,6 +166,9 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of a `GRU`: the new state from the input and the state.
+
+    With r, z = sigmoid(w_ih x + b_ih + w_hh h + b_hh) and n = tanh(w_in x + b_in + r (w_hn h + b_hn)), the new state is
+    (1 - z) n + z h.
 
     Shapes: input (N, input_size), state (N, hidden_size), or both without N.
 

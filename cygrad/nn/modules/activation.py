@@ -166,6 +166,8 @@ class LogSoftmax(_AlongDimension):
 class Softmax2d(Module):
     """Softmax over the channels of images of shape (N, C, H, W) or (C, H, W), at each pixel.
 
+    exp(x[c]) / (sum over channels k of exp(x[k])).
+
     >>> import cygrad
     >>> cygrad.nn.Softmax2d()(cygrad.zeros(4, 1, 2))[0]
     tensor([[0.2500, 0.2500]])

@@ -18,6 +18,9 @@ __all__ = ["MultiheadAttention"]
 class MultiheadAttention(Module):
     """Multi-head attention between linear projections: `F.multi_head_attention_forward` with its own weights.
 
+    With Q, K, V the projections of query, key and value, split into heads of width d = embed_dim / num_heads, head h is
+    `softmax(Q_h @ K_h^T / sqrt(d) + mask) @ V_h`; `out_proj` projects all heads, joined.
+
     Called with query (L, N, embed_dim), key (S, N, kdim) and value (S, N, vdim), or with N first if `batch_first`, or
     all without N, returns (result (L, N, embed_dim), weights). The weights are (N, L, S), averaged over the heads, or
     (N, num_heads, L, S) without `average_attn_weights`; None without `need_weights`, which is faster. Masks are True,

@@ -158,6 +158,8 @@ class _Conv(_ConvNd):
 class Conv1d(_Conv):
     """Slides filters along sequences ([n,] in_channels, length): `F.conv1d` with its own weight and bias.
 
+    The output has floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1) elements.
+
     See `Conv2d`, with one dimension instead of two.
 
     >>> import cygrad
@@ -170,6 +172,8 @@ class Conv1d(_Conv):
 
 class Conv2d(_Conv):
     """Slides filters over images ([n,] in_channels, height, width): `F.conv2d` with its own weight and bias.
+
+    Each length of the output is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
 
     `weight` has the shape (out_channels, in_channels / groups, *kernel_size), `bias` (out_channels,) or is None. Both
     are initialized uniformly in +-1/sqrt(in_channels / groups * taps). `padding_mode` determines the values around the
@@ -188,6 +192,8 @@ class Conv2d(_Conv):
 
 class Conv3d(_Conv):
     """Slides filters over volumes ([n,] in_channels, depth, height, width): `F.conv3d` with its own weight and bias.
+
+    Each length of the output is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
 
     See `Conv2d`, with three dimensions instead of two.
 
@@ -254,6 +260,8 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of `Conv1d`: `F.conv_transpose1d` with its own weight and bias. See `ConvTranspose2d`.
 
+    The output has (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1 elements.
+
     >>> import cygrad
     >>> cygrad.nn.ConvTranspose1d(3, 2, 4, stride=2)(cygrad.ones(1, 3, 5)).shape
     torch.Size([1, 2, 12])
@@ -264,6 +272,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of `Conv2d`: `F.conv_transpose2d` with its own weight and bias. Upsamples images.
+
+    Each length of the output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 
     `weight` has the shape (in_channels, out_channels / groups, *kernel_size), `bias` (out_channels,) or is None. If
     called with `output_size`, it uses the output padding that yields this size.
@@ -279,6 +289,8 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of `Conv3d`: `F.conv_transpose3d` with its own weight and bias. See `ConvTranspose2d`.
+
+    Each length of the output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 
     >>> import cygrad
     >>> cygrad.nn.ConvTranspose3d(1, 2, 2, stride=2)(cygrad.ones(1, 1, 2, 3, 4)).shape

@@ -12,6 +12,8 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps along the last dimension; `keepdim` keeps that dimension with size 1.
 
+    Computes (sum of |x1 - x2 + eps|^p)^(1/p).
+
     >>> import cygrad
     >>> cygrad.nn.PairwiseDistance()(cygrad.tensor([[3.0, 4.0]]), cygrad.zeros(1, 2))
     tensor([5.0000])
@@ -36,6 +38,8 @@ class PairwiseDistance(Module):
 
 class CosineSimilarity(Module):
     """The cosine of the angle between vectors along `dim`; norms are clamped to at least `eps`.
+
+    Computes sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps)).
 
     >>> import cygrad
     >>> cygrad.nn.CosineSimilarity()(cygrad.tensor([[1.0, 1.0]]), cygrad.tensor([[2.0, 0.0]]))

@@ -27,6 +27,8 @@ class _DropoutNd(UnaryFunctionModule):
 class Dropout(_DropoutNd):
     """Zeroes each element with probability `p` during training and scales the others by 1/(1-p).
 
+    The result is mask * x / (1 - p), where each element of the mask is 1 with probability 1 - p, else 0.
+
     The identity in evaluation mode. Raises `ValueError` unless 0 <= p <= 1.
 
     >>> import cygrad
@@ -81,6 +83,8 @@ class _AlphaDropout(_DropoutNd):
 
 class AlphaDropout(_AlphaDropout):
     """Dropout that preserves mean 0 and variance 1: dropped elements become SELU's lower bound, then all are rescaled.
+
+    a x + b for kept elements, a c + b for dropped ones, with c = -1.7581, a = ((1 - p) (1 + p c^2))^(-1/2), b = -a c p.
 
     >>> import cygrad
     >>> cygrad.nn.AlphaDropout(0.5).eval()(cygrad.ones(3))

@@ -21,6 +21,8 @@ class _Patches(UnaryFunctionModule):
 class Unfold(_Patches):
     """Extracts the patches of images (N, C, H, W) as columns (N, C * taps, L), as `F.unfold`.
 
+    L is the product of floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1) over both lengths.
+
     >>> import cygrad
     >>> cygrad.nn.Unfold(2)(cygrad.ones(1, 3, 4, 5)).shape
     torch.Size([1, 12, 12])

@@ -45,6 +45,8 @@ class LinearCrossEntropyOptions:
 class LinearCrossEntropyLoss(WeightedLoss):
     """A linear layer to `num_classes` scores, stored as `linear`, followed by `CrossEntropyLoss`.
 
+    With scores s = weight x + bias, the loss is log(sum over classes of exp(s)) - s[target], then reduced.
+
     Input (in_features) or (N, in_features); target as for `CrossEntropyLoss`, with `out_features` as the dimensions
     after the class dimension. `ignore_index` applies to targets that are class indices. `options` has no effect. Raises
     RuntimeError for invalid weights or label smoothing.

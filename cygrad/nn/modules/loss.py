@@ -328,6 +328,8 @@ class GaussianNLLLoss(Loss):
 class CTCLoss(Loss):
     """Connectionist temporal classification: minus the log-probability of label sequences, summed over all alignments.
 
+    -log(sum over alignments a of exp(sum over t of log_probs[t, a[t]])) for each sample, then reduced.
+
     `log_probs` has the shape (T, N, C) or (T, C), `targets` (N, S) or all targets concatenated; the lengths give the
     valid part of each. `blank` is the class between labels; `zero_infinity` zeroes infinite losses (of targets too long
     for their input) and their gradients.

@@ -100,6 +100,8 @@ class MultiLabelMarginLoss(TargetLoss):
 class MultiLabelSoftMarginLoss(WeightedLoss):
     """The binary cross-entropy of each class's sigmoid, averaged over the classes.
 
+    The mean over classes of -weight (target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), then reduced.
+
     Target has the shape of input, (N, C) or (C), with 1 for a label. `weight` (C) scales classes.
 
     >>> import cygrad
@@ -195,6 +197,8 @@ class TripletMarginLoss(_TripletLoss):
 
 class TripletMarginWithDistanceLoss(_TripletLoss):
     """`TripletMarginLoss` with an arbitrary distance function of two tensors; by default `PairwiseDistance()`.
+
+    max(0, d(anchor, positive) - d(anchor, negative) + margin) with that distance d.
 
     >>> import cygrad
     >>> anchor, far = cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]])

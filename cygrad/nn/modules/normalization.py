@@ -244,6 +244,8 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm):
     """Normalizes each channel of each sequence (N, C, L) or (C, L) independently, as `F.instance_norm`.
 
+    Computes `(x - mean) / sqrt(var + eps) * weight + bias`; without `affine` there is no weight and no bias.
+
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm1d(1)(cygrad.tensor([[[1.0, 3.0]]])).round(decimals=3)
     tensor([[[-1.,  1.]]])
@@ -255,6 +257,8 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Normalizes each channel of each image (N, C, H, W) or (C, H, W) independently.
 
+    Computes `(x - mean) / sqrt(var + eps) * weight + bias`; without `affine` there is no weight and no bias.
+
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm2d(3)(cygrad.ones(2, 3, 4, 4)).shape
     torch.Size([2, 3, 4, 4])
@@ -265,6 +269,8 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     """Normalizes each channel of each volume (N, C, D, H, W) or (C, D, H, W) independently.
+
+    Computes `(x - mean) / sqrt(var + eps) * weight + bias`; without `affine` there is no weight and no bias.
 
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm3d(3)(cygrad.ones(2, 3, 4, 4, 4)).shape
@@ -337,6 +343,8 @@ class LayerNorm(_Affine):
 class RMSNorm(_Affine):
     """Divides the last dimensions, which have the shape `normalized_shape`, by their root mean square, as `F.rms_norm`.
 
+    Computes `x / sqrt(mean(x^2) + eps) * weight`; without `elementwise_affine` there is no weight.
+
     >>> import cygrad
     >>> cygrad.nn.RMSNorm(2)(cygrad.tensor([1.0, 7.0])).detach()
     tensor([0.2000, 1.4000])
@@ -383,6 +391,8 @@ class RMSNorm(_Affine):
 
 class GroupNorm(_Affine):
     """Normalizes each of `num_groups` groups of channels (dimension 1), as `F.group_norm`.
+
+    Computes `(x - mean) / sqrt(var + eps) * weight + bias`, with a weight and a bias for each channel.
 
     Raises `ValueError` unless `num_groups` divides `num_channels`.
 
@@ -439,6 +449,8 @@ class GroupNorm(_Affine):
 
 class LocalResponseNorm(UnaryFunctionModule):
     """Divides each element by a power of the squares in `size` neighboring channels, as `F.local_response_norm`.
+
+    Computes `x / (k + alpha * average)^beta`, with the average of the squares.
 
     >>> import cygrad
     >>> cygrad.nn.LocalResponseNorm(2)(cygrad.ones(1, 3, 4)).shape

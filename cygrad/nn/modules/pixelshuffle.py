@@ -10,6 +10,8 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(UnaryFunctionModule):
     """Rearranges channels into blocks of pixels: (*, C * r**2, H, W) to (*, C, H * r, W * r), as `F.pixel_shuffle`.
 
+    out[c, r i + k, r j + l] = x[r^2 c + r k + l, i, j], with r the `upscale_factor`.
+
     >>> import cygrad
     >>> cygrad.nn.PixelShuffle(3)(cygrad.ones(1, 9, 4, 4)).shape
     torch.Size([1, 1, 12, 12])
@@ -25,6 +27,8 @@ class PixelShuffle(UnaryFunctionModule):
 
 class PixelUnshuffle(UnaryFunctionModule):
     """The inverse of `PixelShuffle`, as `F.pixel_unshuffle`.
+
+    out[r^2 c + r k + l, i, j] = x[c, r i + k, r j + l], with r the `downscale_factor`.
 
     >>> import cygrad
     >>> cygrad.nn.PixelUnshuffle(3)(cygrad.ones(1, 1, 12, 12)).shape

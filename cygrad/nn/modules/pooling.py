@@ -53,6 +53,9 @@ class _MaxPoolNd(UnaryFunctionModule):
 class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of sequences, as `F.max_pool1d`.
 
+    The length of the output is (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up
+    with `ceil_mode`.
+
     >>> import cygrad
     >>> cygrad.nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[3., 2.]])
@@ -78,6 +81,9 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of volumes, as `F.max_pool3d`.
 
+    Each length of the output is (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up
+    with `ceil_mode`.
+
     >>> import cygrad
     >>> cygrad.nn.MaxPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
     torch.Size([1, 2, 2, 2])
@@ -95,6 +101,8 @@ class _AvgPool(UnaryFunctionModule):
 
 class AvgPool1d(_AvgPool):
     """The mean of each window of sequences, as `F.avg_pool1d`.
+
+    The length of the output is (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
 
     >>> import cygrad
     >>> cygrad.nn.AvgPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -158,6 +166,8 @@ class AvgPool2d(_AvgPoolOfImages):
 class AvgPool3d(_AvgPoolOfImages):
     """The mean of each window of volumes, as `F.avg_pool3d`.
 
+    Each length of the output is (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
+
     >>> import cygrad
     >>> cygrad.nn.AvgPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
     torch.Size([1, 2, 2, 2])
@@ -176,6 +186,8 @@ class _Adaptive(UnaryFunctionModule):
 
 class AdaptiveAvgPool1d(_Adaptive):
     """The means of `output_size` windows that cover each sequence, as `F.adaptive_avg_pool1d`.
+
+    Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool1d(5)(cygrad.ones(1, 2, 8)).shape
@@ -202,6 +214,8 @@ class AdaptiveAvgPool2d(_Adaptive):
 class AdaptiveAvgPool3d(_Adaptive):
     """The means of `output_size` windows that cover each volume, as `F.adaptive_avg_pool3d`.
 
+    Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
+
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
     torch.Size([1, 2, 1, 1, 1])
@@ -224,6 +238,8 @@ class _AdaptiveMax(_Adaptive):
 class AdaptiveMaxPool1d(_AdaptiveMax):
     """The maxima of `output_size` windows that cover each sequence, as `F.adaptive_max_pool1d`.
 
+    Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
+
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool1d(5)(cygrad.ones(1, 2, 8)).shape
     torch.Size([1, 2, 5])
@@ -235,6 +251,8 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 class AdaptiveMaxPool2d(_AdaptiveMax):
     """The maxima of `output_size` windows that cover each image, as `F.adaptive_max_pool2d`.
 
+    Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
+
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape
     torch.Size([1, 2, 5, 9])
@@ -245,6 +263,8 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
     """The maxima of `output_size` windows that cover each volume, as `F.adaptive_max_pool3d`.
+
+    Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
@@ -275,6 +295,8 @@ class _LPPool(UnaryFunctionModule):
 class LPPool1d(_LPPool):
     """The p-norm of each window of sequences, as `F.lp_pool1d`.
 
+    It is (sum of x^p)^(1/p) over the window. The output has floor((length - kernel_size) / stride + 1) elements.
+
     >>> import cygrad
     >>> cygrad.nn.LPPool1d(2, 2)(cygrad.tensor([[3.0, 4.0, 6.0, 8.0]]))
     tensor([[ 5., 10.]])
@@ -286,6 +308,8 @@ class LPPool1d(_LPPool):
 class LPPool2d(_LPPool):
     """The p-norm of each window of images, as `F.lp_pool2d`.
 
+    It is (sum of x^p)^(1/p) over the window. Each length of the output is floor((length - kernel_size) / stride + 1).
+
     >>> import cygrad
     >>> cygrad.nn.LPPool2d(2, 2)(cygrad.ones(1, 6, 28, 28)).shape
     torch.Size([1, 6, 14, 14])
@@ -296,6 +320,8 @@ class LPPool2d(_LPPool):
 
 class LPPool3d(_LPPool):
     """The p-norm of each window of volumes, as `F.lp_pool3d`.
+
+    It is (sum of x^p)^(1/p) over the window. Each length of the output is floor((length - kernel_size) / stride + 1).
 
     >>> import cygrad
     >>> cygrad.nn.LPPool3d(2, 2)(cygrad.ones(1, 4, 4, 4)).shape

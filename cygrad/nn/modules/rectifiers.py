@@ -73,6 +73,8 @@ class LeakyReLU(Activation):
 class RReLU(Activation):
     """Leaky ReLU whose slope is drawn for each element, uniformly between `lower` and `upper`.
 
+    x where x >= 0, else slope * x.
+
     In evaluation mode the slope is the mean of the two bounds. `inplace` overwrites the input.
 
     >>> import cygrad
@@ -190,6 +192,8 @@ class CELU(_Exponential):
 class SELU(InPlaceActivation):
     """A scaled ELU that preserves mean 0 and variance 1 through layers with LeCun-normal weights.
 
+    1.0507 x where x > 0, else 1.0507 * 1.6733 (exp(x) - 1).
+
     The constants are those of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
 
     >>> import cygrad
@@ -202,6 +206,8 @@ class SELU(InPlaceActivation):
 
 class GELU(Activation):
     """x * P(Z <= x) with Z standard normal; `approximate="tanh"` uses the tanh approximation of the probability.
+
+    The approximation is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
 
     >>> import cygrad
     >>> cygrad.nn.GELU()(cygrad.tensor([-1.0, 2.0]))
@@ -275,6 +281,8 @@ class Threshold(Activation):
 
 class Hardtanh(Activation):
     """x clamped to [`min_val`, `max_val`]; `inplace` overwrites the input.
+
+    max(min_val, min(max_val, x)), elementwise.
 
     `min_value` and `max_value` are deprecated names of the bounds, which must not be equal.
 

@@ -71,6 +71,8 @@ def _rows_and_columns(embeddings: Tensor) -> tuple[int, int]:
 class Embedding(_Table):
     """A table whose rows are looked up by `input`, integers of any shape, as `F.embedding`.
 
+    out[..., j] = weight[input[...], j].
+
     Rows are initialized standard normal, except row `padding_idx`, which starts at 0 and gets no gradient. Raises
     `AssertionError` for a `padding_idx` out of range and for a weight of the wrong shape.
 

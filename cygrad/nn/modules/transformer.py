@@ -115,6 +115,9 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention, then a two-layer feed-forward network, each with a residual connection, dropout and layer norm.
 
+    With f either of the two blocks, x = norm(x + dropout(f(x))), or with `norm_first` x = x + dropout(f(norm(x))); the
+    network is linear2(dropout(activation(linear1(x)))).
+
     `activation` is "relu", "gelu" or a function; `norm_first` normalizes before each block instead of after it. Input
     and result are (S, N, d_model), with `batch_first` (N, S, d_model), or (S, d_model); masks are as in
     `MultiheadAttention`.
@@ -174,6 +177,8 @@ class TransformerEncoderLayer(_Layer):
 
 class TransformerDecoderLayer(_Layer):
     """Self-attention, cross-attention to a memory, then a feed-forward network; see `TransformerEncoderLayer`.
+
+    With f each of the three blocks, x = norm(x + dropout(f(x))), or with `norm_first` x = x + dropout(f(norm(x))).
 
     >>> import cygrad
     >>> layer = cygrad.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)

@@ -33,6 +33,8 @@ class _MaxUnpool(FunctionModule):
 class MaxUnpool1d(_MaxUnpool):
     """Undoes `MaxPool1d`, with zeros for the elements that were not maxima, as `F.max_unpool1d`.
 
+    Without `output_size`, the result has the length (length - 1) stride - 2 padding + kernel_size.
+
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool1d(2, return_indices=True)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
     >>> cygrad.nn.MaxUnpool1d(2)(largest, places)
@@ -46,6 +48,8 @@ class MaxUnpool1d(_MaxUnpool):
 class MaxUnpool2d(_MaxUnpool):
     """Undoes `MaxPool2d`, with zeros for the elements that were not maxima, as `F.max_unpool2d`.
 
+    Without `output_size`, each length of the result is (length - 1) stride - 2 padding + kernel_size.
+
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool2d(2, return_indices=True)(cygrad.ones(1, 4, 4))
     >>> cygrad.nn.MaxUnpool2d(2)(largest, places).shape
@@ -58,6 +62,8 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """Undoes `MaxPool3d`, with zeros for the elements that were not maxima, as `F.max_unpool3d`.
+
+    Without `output_size`, each length of the result is (length - 1) stride - 2 padding + kernel_size.
 
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool3d(2, return_indices=True)(cygrad.ones(1, 4, 4, 4))

@@ -12,6 +12,8 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 class Upsample(UnaryFunctionModule):
     """Resizes to `size` or by `scale_factor`, with the modes of `F.interpolate`.
 
+    Each length of the result is floor(length * scale_factor).
+
     >>> import cygrad
     >>> cygrad.nn.Upsample(scale_factor=2)(cygrad.tensor([[[1.0, 2.0]]]))
     tensor([[[1., 1., 2., 2.]]])

@@ -21,6 +21,8 @@ def get_total_norm(
 ) -> Tensor:
     """Return the norm over all elements of all tensors, as a 0-dim tensor (0 if there are none).
 
+    It is (sum of |x|^norm_type)^(1/norm_type) over all elements.
+
     `norm_type` is the order, `inf` included. With `error_if_nonfinite` an infinite or NaN norm raises
     `RuntimeError`. `foreach` is accepted and has no effect. Not recorded.
 

@@ -260,6 +260,8 @@ def spectral_norm(
 ) -> Module:
     """Divide a weight by an estimate of its largest singular value; return `module`.
 
+    The weight becomes W / (u^T W v). A step of power iteration sets u = W v / |W v|, then v = W^T u / |W^T u|.
+
     In training each use performs `n_power_iterations` steps of power iteration, starting from the previous estimate.
     `dim` is the dimension of the outputs. See T. Miyato et al., "Spectral Normalization for Generative Adversarial
     Networks", 2018.

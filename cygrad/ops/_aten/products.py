@@ -49,6 +49,8 @@ def bmm(self, mat2, out_dtype=None):
 def norm_except_dim(v, pow=2, dim=0):
     """Return the norms over all dimensions but one; over all if `dim` is -1.
 
+    Each is (sum of |x|^pow)^(1/pow).
+
     >>> import cygrad
     >>> cygrad.norm_except_dim(cygrad.tensor([[3.0, 4.0], [6.0, 8.0]]))
     tensor([[ 5.],

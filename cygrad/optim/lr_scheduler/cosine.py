@@ -65,6 +65,10 @@ class CosineAnnealingLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Anneals along half a cosine with restarts, first in `T_0` epochs, then in periods growing by the factor `T_mult`.
 
+    With T_cur the epochs since the last restart, and T_i the length of the current period:
+
+        eta_min + (initial - eta_min) * (1 + cos(pi * T_cur / T_i)) / 2
+
     Raises `ValueError` for periods that are not positive integers.
 
     >>> import cygrad

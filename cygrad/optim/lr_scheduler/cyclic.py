@@ -44,6 +44,9 @@ class _WithMomentum(LRScheduler):
 class CyclicLR(_WithMomentum):
     """Raises rates from `base_lr` to `max_lr` in `step_size_up` steps and lowers them in `step_size_down`, repeatedly.
 
+    The rate is base_lr + (max_lr - base_lr) * h * a, where h goes linearly from 0 up to 1 and back in each cycle, and a
+    is the amplitude.
+
     The amplitude of the cycles is constant (`mode="triangular"`), halved after each (`"triangular2"`),
     scaled by `gamma**step` (`"exp_range"`), or by `scale_fn` of the cycle number or of the step
     (`scale_mode="iterations"`). With `cycle_momentum` the momentum moves inversely.
@@ -206,6 +209,9 @@ def _phase(end_step: float, names: tuple[str, str, str, str]) -> dict[str, Any]:
 
 class OneCycleLR(_WithMomentum):
     """Raises rates to `max_lr` in the fraction `pct_start` of the steps, from `max_lr / div_factor`, then lowers them.
+
+    At the fraction t of a phase from rate a to rate b, the rate is b + (a - b) * (1 + cos(pi * t)) / 2 for cosines, and
+    a + (b - a) * t for lines.
 
     The final rate is the initial one divided by `final_div_factor`. With `three_phase` the descent
     mirrors the ascent, and the remaining steps anneal to the final rate. Phases are half cosines

@@ -58,6 +58,8 @@ class _ByFunctions(LRScheduler):
 class LambdaLR(_ByFunctions):
     """Sets the rate to the initial one times `lr_lambda(epoch)`; a list holds one function per group.
 
+    The rate is initial * lr_lambda(epoch).
+
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> scheduler = cygrad.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (epoch + 1))
@@ -82,6 +84,8 @@ class LambdaLR(_ByFunctions):
 
 class MultiplicativeLR(_ByFunctions):
     """Multiplies the rate by `lr_lambda(epoch)` in each epoch.
+
+    The rate is initial * lr_lambda(1) * ... * lr_lambda(epoch).
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -195,6 +199,8 @@ class MultiStepLR(_ByFactor):
 class ConstantLR(_ByFactor):
     """Scales the initial rate by `factor` until epoch `total_iters`.
 
+    The rate is initial * factor if epoch < total_iters, else initial.
+
     Raises `ValueError` for a factor outside [0, 1].
 
     >>> import cygrad
@@ -223,6 +229,8 @@ class ConstantLR(_ByFactor):
 
 class LinearLR(_ByFactor):
     """Scales the initial rate by a factor going linearly from `start_factor` to `end_factor` in `total_iters` epochs.
+
+    The factor is start_factor + (end_factor - start_factor) * min(epoch, total_iters) / total_iters.
 
     Raises `ValueError` unless `start_factor` is in (0, 1] and `end_factor` in [0, 1].
 

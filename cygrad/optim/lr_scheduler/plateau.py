@@ -14,6 +14,8 @@ __all__ = ["ReduceLROnPlateau"]
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies the rate by `factor` (down to `min_lr`) if a metric has not improved for more than `patience` epochs.
 
+    The new rate is max(rate * factor, min_lr).
+
     The metric improves if it is less (`mode="min"`) or greater (`"max"`) than the best so far by more
     than `threshold`, which is relative (`threshold_mode="rel"`) or absolute (`"abs"`). After a reduction,
     `cooldown` epochs are ignored. Changes of at most `eps` are not applied.
