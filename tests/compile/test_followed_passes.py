@@ -66,7 +66,7 @@ class Twins:
     def outcome(self, call, world):
         try:
             value = seen(call(world))
-        except (LookupError, RuntimeError, ZeroDivisionError) as error:
+        except (LookupError, RuntimeError, ValueError, ZeroDivisionError) as error:
             value = type(error), re.sub("0x[0-9a-f]+", "", str(error))
         return value, seen([world.u, world.w, *world.kept])
 
@@ -222,6 +222,43 @@ def test_steps(step):
         assert replays == 0
     else:
         assert replays >= 4, [*(kind.reason for kind in twins.follower.kinds), twins.follower.missed]
+
+
+def test_explain():
+    twins = Twins(with_item).learned()
+    twins.both()
+    text = str(twins.compiled.explain())
+    assert "not replayed:" in text
+    assert "2 backward passes of these calls were replayed" in text
+    assert twins.compiled.explain().passes == 2
+    assert "little of its work" in str(learnt_nothing().explain())
+
+
+def learnt_nothing():
+    twins = Twins(picked)
+    for _ in range(8):
+        twins.both()
+    return twins.compiled
+
+
+def test_reset():
+    twins = Twins(by_grad).learned()
+    twins.compiled._cygrad_step.reset()
+    assert twins.follower.replays == 0
+    twins.learned()
+
+
+def test_every_second_pass_is_compared():
+    world = World()
+
+    def step():
+        world.calls += 1
+        return by_grad(world)[1]
+
+    compiled = cygrad.compile(step, options={"check": 2})
+    wanted = bits(by_grad(world)[1])
+    assert all([bits(compiled()) == wanted for _ in range(20)])
+    assert compiled._cygrad_step.plans.follower.replays in range(6, 12)
 
 
 def test_gradients_that_are_kept():

@@ -14,7 +14,7 @@ cdef class Followed:            # a kind of passes
     cdef Py_ssize_t since_check
     cdef int leave(self, str reason) except -1
     cdef list inner(self, Run run)
-    cdef int capture(self, Run run) except -1
+    cdef int capture(self, Run run, Py_ssize_t least) except -1
     cdef int compare(self, Run run) except -1
     cdef bint replay(self, Run run) except -1
     cdef int finish(self, Run run, list found) except -1
@@ -23,6 +23,7 @@ cdef class Follower:
     cdef readonly list kinds            # of Followed, the last used first
     cdef readonly str missed            # why the last pass was not replayed, or None
     cdef Py_ssize_t every               # check each replay with that number; 0: none
+    cdef Py_ssize_t least               # elements of a node's result, on average
     cdef Py_ssize_t rests               # passes that are left alone
     cdef Py_ssize_t fruitless           # passes since the last replay
     cdef int rested

@@ -56,8 +56,8 @@ cdef enum:                      # Followed.stage
     LEFT
 
 cdef enum:
-    LEAST_WORK = 1 << 17        # elements of all results in a graph; below this, comparing nodes costs too much
-    LEAST_NODE = 1 << 14        # and of one node on average
+    LEAST = 1 << 14             # elements of a node's result, on average; below this, comparing nodes costs too much
+    LEAST_NODES = 8             # of as many elements
     MOST_KINDS = 4              # of one function
     MOST_CAPTURES = 12
     FRUITLESS = 16              # passes without a replay, before the first rest
@@ -95,6 +95,19 @@ cdef bint follow_run(Run run) except -1:
 follow_passes(follow_run)
 
 
+class following:
+    """A block in which a `Follower` follows the passes of this thread, whether a compiled function is running or not."""
+
+    def __init__(self, Follower follower not None):
+        self.follower = follower
+
+    def __enter__(self):
+        self.former = <size_t>follow_by(<void*>self.follower)
+
+    def __exit__(self, *error):
+        follow_by(<void*><size_t>self.former)
+
+
 @cython.final
 cdef class Followed:
     """A kind of passes; see Note [Followed passes]."""
@@ -124,7 +137,7 @@ cdef class Followed:
         carry_out(twin, False)
         return twin.captured
 
-    cdef int capture(self, Run run) except -1:
+    cdef int capture(self, Run run, Py_ssize_t least) except -1:
         """Capture a pass that is like the one before."""
         cdef Entry entry
         cdef list arguments = [*self.scheme.given(run), *self.scheme.memory()]
@@ -142,7 +155,7 @@ cdef class Followed:
         for entry in self.program.launches.entries:
             if entry.call is not None and entry.call.has_constants:
                 return self.leave(f"`{entry.call.name}` reads an array that the graph does not keep")
-        if not gains(self.program):
+        if least and not gains(self.program):
             return self.leave("little of its work is in loops that join")
         self.places = []
         for grad in found:
@@ -167,6 +180,7 @@ cdef class Followed:
         """Do the pass; return False if it cannot be replayed, with nothing done."""
         cdef list given = self.scheme.given(run)
         cdef Py_ssize_t i
+        cdef object found
         PyErr_CheckSignals()
         given.extend(self.scheme.memory())
         found = self.program.replay(given)
@@ -225,8 +239,8 @@ cdef bint gains(Program program) except -1:
     return 2 * joined >= all_bytes > 0
 
 
-cdef bint is_large(Run run) noexcept:
-    """Whether a pass has enough work for comparing its graph."""
+cdef bint is_large(Run run, Py_ssize_t least) noexcept:
+    """Whether a pass has enough work for comparing its graph: nodes with so many elements on average."""
     cdef Py_ssize_t i, work = 0, size
     cdef Node node
     cdef int k
@@ -238,15 +252,16 @@ cdef bint is_large(Run run) noexcept:
         for k in range(node.meta.ndim):
             size *= node.meta.dims[k]
         work += size
-    return work >= LEAST_WORK and work >= LEAST_NODE * run.n_entries
+    return work >= least * max(run.n_entries, LEAST_NODES)
 
 
 @cython.final
 cdef class Follower:
-    """Follows the backward passes of one function; `every`: each replay with that number is compared with the engine's."""
+    """Follows the backward passes of one function. `every`: each replay with that number is compared with the engine's;
+    `least`: elements of a node's result, on average, or 0: passes are followed even if that gains nothing."""
 
-    def __init__(self, Py_ssize_t every=0):
-        self.kinds, self.every = [], every
+    def __init__(self, Py_ssize_t every=0, Py_ssize_t least=LEAST):
+        self.kinds, self.every, self.least = [], every, least
 
     @property
     def replays(self):
@@ -261,7 +276,7 @@ cdef class Follower:
             self.fruitless = 0
             self.rests = REST << self.rested
             self.rested = min(self.rested + 1, MOST_RESTS)
-        if not is_large(run):
+        if not is_large(run, self.least):
             return False
         for kind in kinds:
             try:
@@ -291,7 +306,7 @@ cdef class Follower:
             if self.captures > MOST_CAPTURES:
                 kind.leave("there are too many kinds of passes")
             else:
-                kind.capture(run)
+                kind.capture(run, self.least)
             return False
         kind.since_check += 1
         if kind.stage == CAPTURED or self.every and kind.since_check > self.every:
