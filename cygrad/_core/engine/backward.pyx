@@ -323,7 +323,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
         from cygrad._core.transforms.forward_mode import flush  # needed only for forward mode or vmap
         flush()                         # may raise, which is safe here: nothing has been changed yet
         run.cuts = not create_graph     # tangents need the recorded (differentiable) form of the rules
-    if follower != NULL and not create_graph and not run.has_streams and follower(run):
+    if follower != NULL and not create_graph and follower(run):
         return 0
     state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)

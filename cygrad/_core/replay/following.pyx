@@ -83,8 +83,9 @@ cdef bint follow_run(Run run) except -1:
     if follower.rests:
         follower.rests -= 1
         return False
-    if follower.is_busy or thread_state().run != NULL or run.oldest or run.foreign is not None or defaults.in_use:
+    if follower.is_busy or thread_state().run != NULL or run.has_streams or run.oldest or run.foreign is not None or defaults.in_use:
         return False
+    PyErr_CheckSignals()                # a handler may change anything, so before the comparison
     follower.is_busy = True
     try:
         return follower.follow(run)
@@ -180,8 +181,6 @@ cdef class Followed:
         """Do the pass; return False if it cannot be replayed, with nothing done."""
         cdef list given = self.scheme.given(run)
         cdef Py_ssize_t i
-        cdef object found
-        PyErr_CheckSignals()
         given.extend(self.scheme.memory())
         found = self.program.replay(given)
         given = self.scheme.owners = None       # so that gradients on nobody else's memory are found to be so

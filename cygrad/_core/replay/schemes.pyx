@@ -101,6 +101,9 @@ cdef class Scheme:
             if number >= former and matters(b"nodes were made in another order"):
                 return "nodes were made in another order"
             former = number
+        for i in range(len(self.sizes)):
+            if self.bases[i] == NULL:
+                return "saved tensors share memory in another way"
         return self.misfit_of_leaves(run, self.given(run))
 
     cdef str misfit_at(self, Run run, Py_ssize_t i):
