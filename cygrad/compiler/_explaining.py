@@ -13,8 +13,8 @@ class Explanation:
     """What a compiled function does with its calls: `print` it, or read its attributes.
 
     `reasons` tell why calls run as they are written, `plans` has those that are replayed, `is_replayed` whether a call
-    with the given arguments would be. `passes` counts the backward passes that were replayed within calls that run as they
-    are written.
+    with the given arguments would be. `passes` counts the backward passes that were replayed within calls that run as
+    they are written.
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The samples of ops in functions that run as they are written: their backward passes are replayed with eager's bits."""
+"""The samples of ops in functions that run as they are written: replayed backward passes have eager's bits."""
 
 import warnings
 

@@ -2,14 +2,15 @@
 
 Note [Followed passes]
 ----------------------
-Where something prevents replaying a function (it prints, counts or reads a value), its ops run one by one. The backward passes
-that it starts can be replayed all the same: no code of the user runs between their nodes, as long as there are no hooks and no
-nodes but those of built-in ops. So `carry_out` (engine/backward.pyx) first asks the `Follower` of the function that is running:
+Where something prevents replaying a function (it prints, counts or reads a value), its ops run one by one. The backward
+passes that it starts can be replayed all the same: no code of the user runs between their nodes, as long as there are no
+hooks and no nodes but those of built-in ops. So `carry_out` (engine/backward.pyx) first asks the `Follower` of the function
+that is running:
 
     seen        A large pass is described (Note [Schemes] in schemes.pyx).
-    captured    The second pass that is like it is run once more beforehand, with a tape open, and without adding to leaves. The
-                memory of saved values and the gradients that come from outside are its arguments, the gradients that arrive
-                its results. It must touch nothing else that existed before.
+    captured    The second pass that is like it is run once more beforehand, with a tape open, and without adding to leaves.
+                The memory of saved values and the gradients that come from outside are its arguments, the gradients that
+                arrive its results. It must touch nothing else that existed before.
     compared    The third one runs the program, too, and compares all bits.
     replayed    From then on the program computes the gradients. What remains is done as the engine does it: graphs are
                 released, and gradients added to leaves, in the same order and by the same functions.
@@ -21,7 +22,6 @@ A pass is left alone if little of its work is in loops that join. A follower tha
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 
 from cygrad._core.engine.backward cimport carry_out, follow_passes
@@ -29,7 +29,7 @@ from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.replay.program cimport Program
-from cygrad._core.replay.schemes cimport Scheme, scheme_of, twin_of
+from cygrad._core.replay.schemes cimport scheme_of, twin_of
 from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
 from cygrad._kernels.tape.groups cimport Group
 from cygrad._kernels.tape.tape cimport Entry, tape_open
@@ -74,6 +74,12 @@ cdef void* follow_by(void* follower) noexcept:
     return former
 
 
+cdef bint may_be_followed(Run run) except -1:
+    """Whether a pass is of the usual kind: not within another one, and over a graph that no other thread is using."""
+    return (thread_state().run == NULL and not run.has_streams and run.oldest == 0 and run.foreign is None
+            and not defaults.in_use)
+
+
 cdef bint follow_run(Run run) except -1:
     """Do a pass that is about to begin, if it can be replayed; return whether it is done."""
     cdef Follower follower
@@ -83,7 +89,7 @@ cdef bint follow_run(Run run) except -1:
     if follower.rests:
         follower.rests -= 1
         return False
-    if follower.is_busy or thread_state().run != NULL or run.has_streams or run.oldest or run.foreign is not None or defaults.in_use:
+    if follower.is_busy or not may_be_followed(run):
         return False
     PyErr_CheckSignals()                # a handler may change anything, so before the comparison
     follower.is_busy = True

@@ -2,17 +2,17 @@
 
 Note [Schemes]
 --------------
-The rule of a built-in op reads its node (OpNode), the gradients that arrive, and modes of the thread. So two passes do the same
-to other values if their graphs agree in all that a node has:
+The rule of a built-in op reads its node (OpNode), the gradients that arrive, and modes of the thread. So two passes do the
+same to other values if their graphs agree in all that a node has:
 
     ops         the very row, its other arguments by type and value, edges, shapes and dtypes of results
-    saved       numbers by value; tensors by class, dtype, shape, strides and flags. Their memory is an argument of the pass: in
-                pieces, so that tensors that overlap do so in the same way in each pass
+    saved       numbers by value; tensors by class, dtype, shape, strides and flags. Their memory is an argument of the pass:
+                in pieces, so that tensors that overlap do so in the same way in each pass
     order       in which the nodes were made, since the engine runs them by it and sums in that order
     ends        which gradients are asked for, and which begin the pass
 
-Nodes of other kinds (custom functions, checkpoints, changes through views), hooks, values packed by hooks, arguments of classes
-that are not listed in `template` make a pass unfit. So do tensors of subclasses and those that are not in main memory.
+Nodes of other kinds (custom functions, checkpoints, changes through views), hooks, values packed by hooks, and arguments of
+classes that are not listed in `template` make a pass unfit. So do tensors of subclasses, and those on a GPU.
 """
 
 cimport cython
@@ -28,7 +28,6 @@ from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.opdef cimport OpNode, is_op_node
-from cygrad._core.graph.saved_slots cimport N_FIELDS, read_slot
 from cygrad._core.graph.tensor cimport DISPATCHES, KEEPS_CLASS, Tensor, version_of, wrap
 from cygrad._core.replay.program cimport Argument, matters
 
@@ -348,9 +347,8 @@ cdef Run twin_of(Run run):
 
 cdef Scheme scheme_of(Run run):
     cdef Scheme scheme = Scheme()
-    cdef Py_ssize_t i, nr
-    cdef list arrays = []
-    cdef list numbers = []
+    cdef Py_ssize_t i
+    cdef list arrays = [], numbers = []
     scheme.selective, scheme.captures = run.selective, None if run.captures is None else dict(run.captures)
     scheme.spots = []
     for i in range(run.n_entries):
