@@ -56,7 +56,7 @@ cdef enum:                      # Followed.stage
     LEFT
 
 cdef enum:
-    LEAST = 1 << 14             # elements of a node's result, on average; below this, comparing nodes costs too much
+    LEAST = 1 << 15             # elements of a node's result, on average; below this, comparing nodes costs too much
     LEAST_NODES = 8             # of as many elements
     MOST_KINDS = 4              # of one function
     MOST_CAPTURES = 12
