@@ -13,7 +13,8 @@ class Explanation:
     """What a compiled function does with its calls: `print` it, or read its attributes.
 
     `reasons` tell why calls run as they are written, `plans` has those that are replayed, `is_replayed` whether a call
-    with the given arguments would be.
+    with the given arguments would be. `passes` counts the backward passes that were replayed within calls that run as
+    they are written.
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -28,6 +29,9 @@ class Explanation:
         self.reasons: list[Reason] = list(dict.fromkeys(reason for kind in kinds for reason in kind.reasons))
         self.is_replayed = any(plan.guard.holds() for plan in self.plans)
         self.is_left = bool(kinds) and all(kind.is_left for kind in kinds)
+        follower = step.plans.follower
+        self.passes = 0 if follower is None else follower.replays
+        self._kinds_of_passes = [] if follower is None else follower.kinds
         self._missed = [plan.guard.why() for plan in self.plans if not plan.guard.holds()]
         self._seen = bool(kinds)
 
@@ -37,12 +41,27 @@ class Explanation:
             lines.append(self._state())
         lines += [f"  not replayed: {reason}" for reason in self.reasons]
         lines += [f"    to fix it: {text}" for text in dict.fromkeys(reason.remedy for reason in self.reasons) if text]
+        lines += self._lines_of_passes()
         for number, plan in enumerate(self.plans):
             lines += _plan_lines(number, plan)
         lines += [f"  the next call of this kind is not replayed: {text}" for text in self._missed]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _lines_of_passes(self) -> list[str]:
+        lines = []
+        if self.passes:
+            lines.append(f"  but {self.passes} backward passes of these calls were replayed")
+        for kind in self._kinds_of_passes:
+            if kind.program is not None and kind.replays:
+                entries = len(list(kind.program.entries))
+                lines.append(
+                    f"    a pass: {kind.replays} replays, {entries} entries, {kind.program.memory:,} bytes of memory"
+                )
+            if kind.reason is not None:
+                lines.append(f"    a pass is not replayed: {kind.reason}")
+        return lines
 
     def _state(self) -> str:
         if not self._seen:

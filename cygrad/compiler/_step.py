@@ -17,6 +17,7 @@ from typing import Any
 from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture, resting_collector
+from cygrad._core.replay.following import Follower
 from cygrad._core.replay.gpu_steps import capture as capture_on_gpu
 from cygrad._core.replay.gpu_steps import is_on_gpu
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
@@ -78,6 +79,7 @@ class Step:
         self.function = function
         self.fullgraph = fullgraph
         self.plans = Plans(function, every)
+        self.plans.follower = Follower(every) if _settings.has_lock else None
         self.kinds: OrderedDict[Any, Kind] = OrderedDict()
         self.captures = 0
         self._rested = 0

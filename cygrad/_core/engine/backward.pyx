@@ -301,6 +301,14 @@ cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
 
 # -- during and after --------------------------------------------------------------------------------------
 
+cdef follower_t follower = NULL     # does a pass that it can do faster; see Note [Followed passes]
+
+
+cdef void follow_passes(follower_t by) noexcept:
+    global follower
+    follower = by
+
+
 cdef int carry_out(Run run, bint create_graph) except -1:
     """Execute the run, then the final callbacks, with the right grad mode."""
     cdef ThreadState* state = thread_state()
@@ -315,6 +323,8 @@ cdef int carry_out(Run run, bint create_graph) except -1:
         from cygrad._core.transforms.forward_mode import flush  # needed only for forward mode or vmap
         flush()                         # may raise, which is safe here: nothing has been changed yet
         run.cuts = not create_graph     # tangents need the recorded (differentiable) form of the rules
+    if follower != NULL and not create_graph and follower(run):
+        return 0
     state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0

@@ -17,6 +17,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from cygrad._core.replay.following cimport Follower, follow_by
 from cygrad._core.replay.program cimport Argument, Program
 from cygrad._core.replay.signature cimport Signature
 from cygrad._core.replay.state cimport Guard
@@ -42,6 +43,7 @@ cdef enum:
     FEW_STEPS = 4
 
 cdef unsigned long _watching = 0     # the thread whose call is being watched, if any
+cdef void* _aside = NULL             # what followed its passes before
 
 MISS = object()     # what `Plans.run` returns if no plan fits
 MOST = 64           # plans of one function
@@ -50,8 +52,14 @@ MOST = 64           # plans of one function
 def watching(bint on):
     """Tell that a call of this thread is being watched: what it calls of compiled functions is part of it, so that
     nothing is replayed, or that it ended."""
-    global _watching
+    global _watching, _aside
     _watching = PyThread_get_thread_ident() if on else 0
+    _aside = follow_by(NULL if on else _aside)
+
+
+cdef inline bint is_watched() noexcept:
+    """Whether a call of this thread is being watched."""
+    return _watching != 0 and _watching == PyThread_get_thread_ident()
 
 
 def is_running():
@@ -117,6 +125,7 @@ cdef class Plans:
     """The plans of one function, the last used first. `every`: check each call with that number; 0: none."""
     cdef readonly list plans
     cdef readonly Py_ssize_t every
+    cdef public Follower follower   # of the backward passes of calls that run as they are written, or None
     cdef public bint open           # False while calls are not to be replayed
     cdef object function
     cdef public Py_ssize_t rests    # calls that run as they are written if no plan fits
@@ -131,7 +140,7 @@ cdef class Plans:
         cdef Py_ssize_t i
         cdef Plan plan
         cdef list plans = self.plans        # which is replaced, never changed
-        if not self.open or _watching and _watching == PyThread_get_thread_ident():
+        if not self.open or is_watched():
             return self.rested(args, kwargs)
         for i in range(PyList_GET_SIZE(plans)):
             plan = <Plan>PyList_GET_ITEM(plans, i)
@@ -171,14 +180,17 @@ cdef class Plans:
         return self.as_written(args, kwargs)
 
     cpdef object as_written(self, tuple args, dict kwargs):
-        """Do a call without plans."""
+        """Do a call without plans. Its backward passes may be replayed (following.pyx)."""
         global cygrad_compiled_depth
+        cdef Follower follower = self.follower if self.open and not is_watched() else None
+        cdef void* outer = follow_by(NULL if follower is None else <void*>follower)
         self.calls += 1
         cygrad_compiled_depth += 1
         try:
             return PyObject_Call(self.function, args, <PyObject*>kwargs if PyDict_Size(kwargs) else NULL)
         finally:
             cygrad_compiled_depth -= 1
+            follow_by(outer)
 
     cdef object tried(self, Plan plan, tuple args, dict kwargs):
         """Do a call in one of the two ways in turn, and time it (Note [Trials])."""
@@ -212,8 +224,10 @@ cdef class Plans:
         self.plans = [other for other in self.plans if other is not plan]
 
     def clear(self):
-        """Forget all plans."""
+        """Forget all plans, and all kinds of passes."""
         self.plans = []
+        if self.follower is not None:
+            self.follower = Follower(self.every)
 
     def __len__(self):
         return len(self.plans)

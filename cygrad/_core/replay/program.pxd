@@ -23,6 +23,8 @@ cdef enum:                      # Result.kind
 cdef enum:
     MAXDIMS = 64
 
+cdef bint matters(const char* reason) noexcept      # whether a guard may fail for this reason: always, but in tests of tests
+
 cdef bint is_plain_now(unsigned int modes, bint is_pass) noexcept     # whether the thread's modes are these
 
 cdef class Argument:            # what an argument must be like

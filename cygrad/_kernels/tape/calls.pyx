@@ -161,6 +161,11 @@ cdef class Made:
 cdef class Call:
     """A call of a kernel, with arrays of its own in the place of those that it was given."""
 
+    @property
+    def has_constants(self):
+        """Whether it is given arrays whose memory the tape does not know."""
+        return bool(self.constants)
+
     cdef str run(self, object launches, char** addresses, list held):
         """Repeat the call; return why it did something else than before, or None. `held` keeps its results, by slot."""
         cdef Py_ssize_t i, k, n = len(self.inputs)
