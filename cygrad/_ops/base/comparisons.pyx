@@ -132,9 +132,7 @@ cdef object compare(object a, object b, int op):
     other = b
     b = operand(b)
     if b is NotImplemented:
-        if op in (Py_EQ, Py_NE):
-            return NotImplemented
-        return operators.unordered({Py_LT: "<", Py_LE: "<=", Py_GT: ">", Py_GE: ">="}[op], a, other)
+        return operators.incomparable(("<", "<=", "==", "!=", ">", ">=")[op], a, other)
     if op == Py_EQ:
         return compared(EQ, <Tensor>a, b, None)
     if op == Py_NE:
