@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cygrad
 from cygrad import Tensor, dtype
 from cygrad.masked._filling import dims_of, filled, is_masked_tensor, takes_masked_tensors
@@ -86,7 +88,7 @@ def normalize(
 
 
 def logaddexp(
-    input: Tensor, other: Tensor, *, dtype: dtype | None = None, input_mask: Tensor | None = None,
+    input: Any, other: Any, *, dtype: dtype | None = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return log(exp(x) + exp(y)) of two tensors, each with its mask; -inf where both masks leave out.
