@@ -77,11 +77,11 @@ def graph_module_of(program: Program, module: nn.Module, values: Mapping[str, Te
     inputs = {}  # by tensor: the last one of a parameter with several names, as in PyTorch
     for kind, shown, path, t in lifted(program, module):
         own = next(constants) if kind == "constant" else f"self.{path}"
-        inputs[id(t)], known[own] = graph.placeholder(shown), t
+        inputs[id(t)], known[own] = _input(graph, shown), t
         _show(inputs[id(t)], t)
     nodes.update({name: inputs[id(t)] for name, t in known.items() if id(t) in inputs})
     for shown, value in _with_paths(program.parameters):
-        node = graph.placeholder(shown)
+        node = _input(graph, shown)
         if type(value) is Ref:
             nodes[value.name] = node
 
@@ -103,6 +103,12 @@ def graph_module_of(program: Program, module: nn.Module, values: Mapping[str, Te
             _show(found, known.get(name))
     graph.output(tuple(mapped(argument, value) for value in leaves([program.output])))
     return fx.GraphModule(nn.Module(), graph)
+
+
+def _input(graph: fx.Graph, name: str) -> fx.Node:
+    node = graph.placeholder(name)
+    node.name = name  # also if it is that of a builtin, such as `input`
+    return node
 
 
 def _called(graph: fx.Graph, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -127,6 +127,7 @@ def graphs(torch):
     x = torch.ones(2, 4)
     yield Attributes().eval(), (x,)
     yield Attributes().train(), (x,)
+    yield nn.Linear(4, 3), (x,)
     yield Images(), (torch.ones(1, 1, 6, 6),)
     yield Counting(), (x,)
     yield Nested(), ({"x": x}, [x + 1, x + 2], 3)
