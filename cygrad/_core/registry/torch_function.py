@@ -95,7 +95,20 @@ def function_of(name):
 
 
 class DisableTorchFunctionSubclass:
-    """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`."""
+    """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`.
+
+    >>> import cygrad
+    >>> class Silent(cygrad.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return "nothing"
+    >>> x = cygrad.ones(2).as_subclass(Silent)
+    >>> x + 1
+    'nothing'
+    >>> with cygrad.DisableTorchFunctionSubclass():
+    ...     print((x + 1).tolist())
+    [2.0, 2.0]
+    """
 
     def __enter__(self):
         self._before = is_taken(True)
@@ -105,7 +118,19 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """Context manager in which neither subclasses nor modes receive calls."""
+    """Context manager in which neither subclasses nor modes receive calls.
+
+    >>> import cygrad
+    >>> class Silent(cygrad.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         return "nothing"
+    >>> with Silent():
+    ...     print(cygrad.ones(2))
+    ...     with cygrad.DisableTorchFunction():
+    ...         print(cygrad.ones(2))
+    nothing
+    tensor([1., 1.])
+    """
 
     def __enter__(self):
         super().__enter__()

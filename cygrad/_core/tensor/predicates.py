@@ -224,7 +224,15 @@ def _only_there(kind):
         return self.to(kind)
 
     move.__name__, move.__qualname__ = kind, f"Tensor.{kind}"
-    move.__doc__ = f"Raise PyTorch's error: cygrad does not compute on {_ABSENT[kind]}."
+    move.__doc__ = f"""Raise PyTorch's error: cygrad does not compute on {_ABSENT[kind]}.
+
+    >>> import cygrad
+    >>> try:
+    ...     cygrad.ones(2).{kind}()
+    ... except (AssertionError, RuntimeError) as error:
+    ...     print("not here")
+    not here
+    """
     return move
 
 
