@@ -1,6 +1,6 @@
 """Comparisons, comparison operators, and `where`. Results of comparisons are boolean and have no derivative."""
 
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
+from cpython.object cimport Py_EQ, Py_GT, Py_LE, Py_LT, Py_NE
 
 from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
 from cygrad._core.graph.dual cimport keep
