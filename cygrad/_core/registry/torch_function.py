@@ -198,7 +198,7 @@ def ask(function, values, args, kwargs):
     return NotImplemented
 
 
-_COPYING = ("tensor", "as_tensor", "asarray")  # functions that modes are asked for, but no classes
+_COPYING = ("tensor", "as_tensor", "asarray")  # functions that modes are asked for, but no classes of programs
 _UNPACKING = ("einsum",)  # functions that hand over the operands of a list one by one, as PyTorch does
 
 
@@ -219,6 +219,11 @@ def call(function, args, kwargs, relevant=None):
     return result
 
 
+def _is_of_package(value):
+    """Whether a value is a tensor of a class of the package, such as a sparse one."""
+    return isinstance(value, Tensor) and type(value) in classes and type(value).__module__.startswith("cygrad")
+
+
 def _full_name(function):
     """Return the name of a function after "torch."; that of a method or of an attribute begins with its class."""
     name = getattr(function, "__name__", function)
@@ -235,7 +240,7 @@ def hand_over(function, values, names):
     if has_modes() and is_in_pass():
         with function_modes.without_modes():
             return function(*args, **kwargs)
-    if getattr(function, "__name__", "") in _COPYING:
+    if getattr(function, "__name__", "") in _COPYING and not any(map(_is_of_package, values)):
         if not has_modes():
             with DisableTorchFunctionSubclass():
                 return function(*args, **kwargs)
