@@ -2,6 +2,6 @@
 
 __version__ = "0.1.0"
 
-cuda = hip = None  # build versions of CUDA and HIP, which scripts print
+cuda = hip = rocm = xpu = None  # build versions of CUDA and others, which scripts print
 git_version = "unknown"  # the commit; the version identifies it well enough
 debug = False

@@ -290,7 +290,7 @@ FUNCTIONS = {
         "sparse_csr_tensor "
     ),
     "sparse.products": (
-        "dsmm hspmm smm sspaddmm "
+        "dsmm hsmm hspmm smm spmm sspaddmm "
     ),
 }
 METHODS = {

@@ -32,7 +32,11 @@ def compile(
     backend: str | Callable[..., Any] | None = "cygrad",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """Return a function or module whose calls are replayed without Python where that gives the same bits.
 
@@ -41,8 +45,8 @@ def compile(
 
     With `fullgraph`, what prevents replaying raises `cygrad.errors.GraphBreak`. `options={"check": n}` does each n-th
     call both ways and compares the bits. Names of PyTorch's back ends and modes are taken: "eager" replays nothing, the
-    others do what "cygrad" does; a function is not called. `dynamic` is taken: new shapes need three calls each. With
-    `disable`, the model is returned as it is.
+    others do what "cygrad" does; a function is not called. `dynamic` is taken: new shapes need three calls each; so
+    are `name`, `recompile_limit`, `isolate_recompiles` and `shapes_spec`. With `disable`, the model is returned as is.
 
     Raises RuntimeError for a mode or option that PyTorch does not know, and `InvalidBackend`, which is one, for a back
     end.

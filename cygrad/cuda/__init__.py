@@ -13,7 +13,7 @@ RuntimeError, with a text that says what is missing. Memory is in bytes.
 from cygrad._core.errors.classes import OutOfMemoryError
 from cygrad._ops.creation import legacy_types as _legacy_types
 from cygrad._ops.random.generator import gpu_generator as _gpu_generator
-from cygrad.cuda import amp, memory, nvtx, profiler, random, sparse
+from cygrad.cuda import amp, memory, nvtx, profiler, random, sensors, sparse
 from cygrad.cuda.devices import (
     can_device_access_peer,
     current_device,
@@ -28,6 +28,7 @@ from cygrad.cuda.devices import (
     is_available,
     is_bf16_supported,
     is_initialized,
+    is_tf32_supported,
     set_device,
     synchronize,
 )
@@ -42,6 +43,7 @@ from cygrad.cuda.graphs import (
 from cygrad.cuda.memory import *  # noqa: F403
 from cygrad.cuda.profiler import cudart
 from cygrad.cuda.random import *  # noqa: F403
+from cygrad.cuda.sensors import *  # noqa: F403
 from cygrad.cuda.streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 from cygrad.cuda.waiting import get_sync_debug_mode, set_sync_debug_mode
 from cygrad.cuda.warming import warmup
@@ -75,6 +77,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "make_graphed_callables",
     "nvtx",
     "profiler",
@@ -88,6 +91,7 @@ __all__ = [
 ]
 __all__ += memory.__all__
 __all__ += random.__all__
+__all__ += sensors.__all__
 __all__ += list(_legacy_types.types_on_gpu)
 globals().update(_legacy_types.types_on_gpu)
 

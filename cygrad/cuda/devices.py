@@ -21,6 +21,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "is_tf32_supported",
     "set_device",
     "synchronize",
 ]
@@ -75,6 +76,16 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     True
     """
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    """Whether the current GPU multiplies matrices in TF32: from compute capability 8.0.
+
+    >>> import cygrad
+    >>> cygrad.cuda.is_available() or not cygrad.cuda.is_tf32_supported()
+    True
+    """
+    return is_available() and get_device_capability()[0] >= 8
 
 
 def current_device() -> int:

@@ -17,6 +17,8 @@ from cygrad.cuda.devices import _index, is_initialized
 __all__ = [
     "empty_cache",
     "get_memory_limit",
+    "get_per_process_memory_fraction",
+    "ipc_collect",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -164,6 +166,14 @@ def empty_cache() -> None:
         cupy_library.cupy().get_default_pinned_memory_pool().free_all_blocks()
 
 
+def ipc_collect() -> None:
+    """Do nothing: no memory is kept for other processes that have received it.
+
+    >>> import cygrad
+    >>> cygrad.cuda.ipc_collect()
+    """
+
+
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Return (free, total) bytes of a GPU, as reported by its driver.
 
@@ -191,6 +201,17 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     with cupy_library.on_device(_index(device)):
         _pool().set_limit(fraction=fraction)
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """Return the fraction of a GPU's memory that arrays may take; 1 if there is no limit.
+
+    >>> import cygrad  # on a machine with a GPU
+    >>> cygrad.cuda.get_per_process_memory_fraction()
+    1.0
+    """
+    limit = get_memory_limit(device)
+    return limit / mem_get_info(device)[1] if limit else 1.0
 
 
 def get_memory_limit(device: Any = None) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.transformed_distribution import TransformedDistribution
@@ -27,7 +27,7 @@ class _LocationScale(Distribution):
 
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients: samples of location 0 and scale 1, scaled and shifted."""
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * self._unit(shape)
@@ -266,7 +266,7 @@ class Uniform(Distribution):
     variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="The variance.")
     stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="The standard deviation.")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients: low + u (high - low) for uniform numbers u in [0, 1).
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -353,7 +353,7 @@ class Exponential(ExponentialFamily):
     mode = property(lambda self: cygrad.zeros_like(self.rate), doc="The mode.")
     variance = property(lambda self: self.rate**-2, doc="The variance.")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

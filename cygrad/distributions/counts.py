@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs, outcomes
@@ -75,7 +75,7 @@ class Geometric(_Trials):
     mode = property(lambda self: cygrad.zeros_like(self.probs), doc="The mode.")
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -162,7 +162,7 @@ class Binomial(_Trials):
         """The mode."""
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -255,7 +255,7 @@ class NegativeBinomial(_Trials):
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0), doc="The mode.")
     variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients: Poisson counts at rates drawn from a gamma distribution.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -326,7 +326,7 @@ class Multinomial(Distribution):
         of_one_class = self._of_one_class.expand(batch_shape + self._event_shape)
         return {"_categorical": self._categorical.expand(batch_shape), "_of_one_class": of_one_class}
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

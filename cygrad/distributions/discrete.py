@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, lazy_property
 
@@ -91,7 +91,7 @@ class Bernoulli(ExponentialFamily):
         """The mode: 0 or 1; NaN if both are equally likely."""
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, cygrad.nan)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -201,7 +201,7 @@ class Categorical(Distribution):
         lambda self: self.probs.new_full(self._batch_shape, cygrad.nan), doc="The mean and the variance."
     )
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples of dtype int64.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -293,7 +293,7 @@ class OneHotCategorical(Distribution):
     def _expanded(self, batch_shape):
         return {"_categorical": self._categorical.expand(batch_shape)}
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples in the dtype of the probabilities.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -360,7 +360,7 @@ class Poisson(ExponentialFamily):
     mean = variance = property(lambda self: self.rate, doc="The mean and the variance.")
     mode = property(lambda self: self.rate.floor(), doc="The mode.")
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

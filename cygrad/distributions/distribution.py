@@ -242,7 +242,7 @@ class Distribution:
             )
         return self.__new__(type(self)) if _instance is None else _instance
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         >>> import cygrad, cygrad.distributions as dist
@@ -394,7 +394,7 @@ class Independent(Distribution, Generic[D]):
     def _expanded(self, batch_shape):
         return {"base_dist": self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])}
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -405,7 +405,7 @@ class Independent(Distribution, Generic[D]):
         """
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
@@ -42,7 +42,7 @@ class Gamma(ExponentialFamily):
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The mode.")
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -226,7 +226,7 @@ class Dirichlet(ExponentialFamily):
         a, total = self.concentration, self._total
         return a * (total - a) / (total**2 * (total + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -301,7 +301,7 @@ class Beta(ExponentialFamily):
     def _expanded(self, batch_shape):
         return {"_dirichlet": self._dirichlet.expand(batch_shape)}
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -378,7 +378,7 @@ class StudentT(Distribution):
         found = where_defined(df > 2, lambda df: self.scale**2 * df / (df - 2), df, 3.0, cygrad.inf)
         return cygrad.where(df > 1, found, cygrad.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -463,7 +463,7 @@ class FisherSnedecor(Distribution):
         a, b = self.df1, self.df2
         return where_defined(b > 4, lambda b: 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4)), b, 5.0, cygrad.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, lazy_property
 from cygrad.distributions.utils import _standard_normal
@@ -130,7 +130,7 @@ class MultivariateNormal(_OfCovariances):
         found = (self._unbroadcasted_scale_tril**2).sum(-1)
         return found.expand(self._extended_shape())
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients: loc + L z, with standard normal z and the covariance's Cholesky factor L.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -223,7 +223,7 @@ class LowRankMultivariateNormal(Distribution):
     def _log_det(self, factor):
         return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

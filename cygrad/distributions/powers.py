@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
@@ -105,7 +105,7 @@ class GeneralizedPareto(Distribution):
         c = self.concentration
         return where_defined(c < 0.5, lambda c: self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), c, 0.0, cygrad.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
@@ -92,7 +92,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
     def _times(self, factor):
         return factor[..., None, None] * self.covariance_matrix
 
-    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size(), max_try_correction: int | None = None) -> Tensor:
         """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -187,7 +187,7 @@ class LKJCholesky(Distribution):
         (self.concentration,) = broadcast(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, clamp_probs
@@ -31,7 +31,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with the gradients of the probabilities: sample + (probs - probs.detach()).
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -69,7 +69,7 @@ class ExpRelaxedCategorical(Distribution):
     def _expanded(self, batch_shape):
         return {"_categorical": self._categorical.expand(batch_shape)}
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients: Gumbel noise added to the logits."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device)
         scores = (self.logits - (-clamp_probs(u).log()).log()) / self.temperature
@@ -135,7 +135,7 @@ class LogitRelaxedBernoulli(_Trials):
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype, device=self._param.device)
         return (clamp_probs(u).logit() + self.logits) / self.temperature
@@ -247,7 +247,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
             lambda x: math.log(2) + (4 / 3 + 104 / 45 * x**2) * x**2,
         )
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients: quantiles of uniform numbers.
 
         The shape is `sample_shape + batch_shape + event_shape`.

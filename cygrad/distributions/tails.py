@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
@@ -252,7 +252,7 @@ class VonMises(Distribution):
         k = self.concentration
         return k * (value - self.loc).cos() - math.log(2 * math.pi) - (k + cygrad.special.i0e(k).log())
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients, by the method of Best and Fisher.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -368,7 +368,7 @@ class MixtureSameFamily(Distribution):
         below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
         return (below * self.mixture_distribution.probs).sum(-1)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions.distribution import Distribution, Independent
 from cygrad.distributions.transforms import ComposeTransform, Transform, _widened
 from cygrad.distributions.utils import _sum_rightmost
@@ -64,7 +64,7 @@ class TransformedDistribution(Distribution):
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         return {**super()._expanded(batch_shape), "base_dist": base}
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples without gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.
@@ -77,7 +77,7 @@ class TransformedDistribution(Distribution):
         with cygrad.no_grad():
             return self._moved(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Draw samples with gradients.
 
         The shape is `sample_shape + batch_shape + event_shape`.

@@ -8,6 +8,7 @@ import cygrad
 from cygrad import Tensor, nn
 from cygrad.export._onnx_files import dims_of_shapes
 from cygrad.export._programs.files import read_package
+from cygrad.export._programs.fx_graph import described, plain_tensors
 from cygrad.export._programs.program import Program, mapped
 from cygrad.export._programs.recording import RecordingError, record
 from cygrad.export._programs.sizes import generalized
@@ -54,10 +55,11 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     attributes = {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
-    options: dict[str, Any] = {"attributes": attributes, "name": "forward"}
+    options: dict[str, Any] = {"attributes": attributes, "plain": plain_tensors(mod), "name": "forward"}
     kwargs = dict(kwargs or {})
     dynamic_shapes = resolved(dynamic_shapes, mod, args, kwargs)
     copies, copied = (mapped(_copied, each) for each in (args, kwargs))
+    before = [(buffer, buffer.detach().clone()) for buffer in mod.buffers()]
     try:
         with cygrad.no_grad():
             base = record(mod, copies, copied, quiet=True, **options)
@@ -65,9 +67,15 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
             program = generalized(mod, copies, copied, base, groups, True, **options)
     except RecordingError as error:
         raise UserError(f"the module cannot be exported: {error}") from error
+    finally:
+        with cygrad.no_grad():
+            for buffer, former in before:
+                if not buffer.equal(former):
+                    buffer.copy_(former)
     shapes = shapes_of(program)
+    values = {name: described(t) for name, t in program.tensors.items()}
     program.forget()
-    return ExportedProgram._made(mod, program, shapes, ranges_of(dynamic_shapes), (args, kwargs))
+    return ExportedProgram._made(mod, program, shapes, ranges_of(dynamic_shapes), (args, kwargs), values)
 
 
 def _copied(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cygrad import Tensor, fx, nn
-from cygrad.export._programs.fx_graph import graph_module_of
+from cygrad.export._programs.fx_graph import graph_module_of, lifted
 from cygrad.export._programs.program import Program
 from cygrad.export.dynamic_shapes import Dim
 from cygrad.export.graph_signature import ExportGraphSignature, signature_of
@@ -43,16 +43,23 @@ class ExportedProgram:
     _program: Program
     _shapes: dict[str, Any]
     _ranges: list[list[int | None]]
+    _values: dict[str, Tensor]  # shapes and dtypes of the tensors by name; known to the one that recorded the program
     example_inputs: Any
     dialect = "TRAINING"
 
     @classmethod
     def _made(
-        cls, source: Any, program: Program, shapes: dict[str, Any], ranges: list[list[int | None]], example_inputs: Any
+        cls,
+        source: Any,
+        program: Program,
+        shapes: dict[str, Any],
+        ranges: list[list[int | None]],
+        example_inputs: Any,
+        values: dict[str, Tensor] | None = None,
     ) -> ExportedProgram:
         made = object.__new__(cls)
         made._source, made._program, made._shapes, made._ranges = source, program, shapes, ranges
-        made.example_inputs = example_inputs
+        made.example_inputs, made._values = example_inputs, values or {}
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +68,11 @@ class ExportedProgram:
         )
 
     def __repr__(self) -> str:
-        return f"ExportedProgram:\n{self.module().code}"
+        code, signature = self.graph_module.print_readable(print_output=False), str(self.graph_signature)
+        code, signature = (text.replace("\n", "\n    ") for text in (code, signature))
+        return (
+            f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {self.range_constraints}\n"
+        )
 
     def module(self, check_guards: bool = True) -> Any:
         """Return a module that runs the program; it shares the parameters and buffers."""
@@ -71,8 +82,12 @@ class ExportedProgram:
 
     @property
     def graph_module(self) -> fx.GraphModule:
-        """The program as a module of `torch.fx`, whose arguments are the tensors among those of the program."""
-        return graph_module_of(self._program, self._source)
+        """The program as a module of `torch.fx`.
+
+        Its arguments are the parameters, buffers and constants, and then the values among the arguments, as
+        `graph_signature` lists them. Calls of functions that are ops of `torch.ops.aten` are written as calls of these.
+        """
+        return graph_module_of(self._program, self._source, self._values)
 
     @property
     def graph(self) -> fx.Graph:
@@ -102,12 +117,14 @@ class ExportedProgram:
     @property
     def state_dict(self) -> dict[str, Any]:
         """The parameters and persistent buffers."""
-        return self._source.state_dict(keep_vars=True)
+        state = self._source.state_dict(keep_vars=True)
+        parameters = {name: state[name] for name, _ in self._source.named_parameters(remove_duplicate=False)}
+        return {**parameters, **state}
 
     @property
     def constants(self) -> dict[str, Tensor]:
         """The tensors that are neither arguments nor parameters or buffers."""
-        return dict(self._program.constants)
+        return {path: t for kind, _, path, t in lifted(self._program, self._source) if kind == "constant"}
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters."""

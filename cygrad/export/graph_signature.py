@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cygrad import nn
-from cygrad.export._programs.fx_graph import graph_module_of
+from cygrad.export._programs.fx_graph import graph_module_of, input_names, lifted
 from cygrad.export._programs.program import Program, Ref, leaves
 from cygrad.fx import Node
 
@@ -295,22 +295,25 @@ class ExportGraphSignature:
         return "\n".join(parts)
 
 
+_KINDS = {
+    "parameter": InputKind.PARAMETER,
+    "buffer": InputKind.BUFFER,
+    "constant": InputKind.CONSTANT_TENSOR,
+}
+
+
 def signature_of(program: Program, module: nn.Module) -> ExportGraphSignature:
     """Return the signature of a program that reads the parameters and buffers of `module`."""
     inputs = []
-    for path, _ in module.named_parameters():
-        inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(f"p_{path.replace('.', '_')}"), path))
     state = module.state_dict()
-    for path, _ in module.named_buffers():
-        buffer = TensorArgument(f"b_{path.replace('.', '_')}")
-        inputs.append(InputSpec(InputKind.BUFFER, buffer, path, path in state))
-    for path in program.constants:
-        inputs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(f"c_{path.replace('.', '_')}"), path))
+    for kind, name, path, _ in lifted(program, module):
+        persistent = path in state if kind == "buffer" else None
+        inputs.append(InputSpec(_KINDS[kind], TensorArgument(name), path, persistent))
+    shown = input_names(program)
     for name, structure in program.parameters:
         for value in leaves([structure]):
-            arg = TensorArgument(value.name) if type(value) is Ref else ConstantArgument(name, value)
+            arg = TensorArgument(shown[value.name]) if type(value) is Ref else ConstantArgument(name, value)
             inputs.append(InputSpec(InputKind.USER_INPUT, arg))
-    output = graph_module_of(program, module).graph.output_node().args[0]
-    found = leaves([output])
+    found = graph_module_of(program, module).graph.output_node().args[0]
     outputs = [TensorArgument(v.name) if isinstance(v, Node) else ConstantArgument("", v) for v in found]
     return ExportGraphSignature(inputs, [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in outputs])

@@ -1,6 +1,7 @@
 """Python source for a graph: one statement for each node."""
 
 import enum
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cygrad
+from cygrad import Tensor, dtype
 from cygrad.fx._namespace import _custom_builtins, _Namespace
 from cygrad.fx.node import Node, _get_qualified_name, map_arg
 
@@ -262,7 +264,7 @@ class _Writer:
             self.write_trace(node)
         if node.op == "placeholder":
             default = f" = {self.text(node.args[0])}" if node.args else ""
-            kind = f" : {self.type_text(node.type)}" if node.type is not None else ""
+            kind = self.kind_text(node)
             self.free_vars.append(f"{node.target}{kind}{default}")
             plain = str(node.target).replace("*", "")
             if plain != repr(node):
@@ -272,8 +274,15 @@ class _Writer:
                 self.annotation = f" -> {self.type_text(node.type)}"
             self.body.append(self.codegen.generate_output(node.args[0], repr_fn=self.text) + "\n")
         else:
-            kind = f" : {self.type_text(node.type)}" if node.type is not None else ""
+            kind = self.kind_text(node)
             self.body.append(self.statement(node, f"{node!r}{kind} = ") + self.deletions(node))
+
+    def kind_text(self, node: Node) -> str:
+        """Return the annotation of a node: its type, or what is known of its tensor if the code is for reading."""
+        if node.type is not None:
+            return f" : {self.type_text(node.type)}"
+        value = node.meta.get("val") if self.verbose else None
+        return f': "{_short_dtype(value.dtype)}{list(value.shape)}"' if isinstance(value, Tensor) else ""
 
     def write_trace(self, node: Node) -> None:
         """Say, in a comment, where the following nodes come from."""
@@ -281,7 +290,11 @@ class _Writer:
         if trace != self._shown_trace:
             self._shown_trace = trace
             lines = [line.strip() for line in (trace or "").strip().split("\n")]
-            where = f"# {' code: '.join(lines[-2:])}" if trace else "# No stacktrace found for following nodes"
+            place = re.fullmatch(r'File "(.+)", line (\d+), in (.+)', lines[-2]) if len(lines) > 1 else None
+            if place is not None:
+                where = f"# File: {place[1]}:{place[2]} in {place[3]}, code: {lines[-1]}"
+            else:
+                where = f"# {' code: '.join(lines[-2:])}" if trace else "# No stacktrace found for following nodes"
             self.body.append(f"\n{where}\n")
 
     def statement(self, node: Node, assigned: str) -> str:
@@ -336,6 +349,15 @@ class _Writer:
         code = "".join(body).lstrip("\n")
         lines = "\n".join("    " + line for line in code.split("\n"))
         return PythonCode(f"\n{wraps}\n\n{head}\n{lines}", self.globals)
+
+
+def _short_dtype(kind: dtype) -> str:
+    """Return the short name of a dtype: `f32`, `i64`, `b8`."""
+    name = str(kind).removeprefix("torch.")
+    for word, letter in (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u"), ("int", "i")):
+        if name.startswith(word):
+            return letter + name.removeprefix(word).replace("_", "")
+    return "b8" if name == "bool" else name
 
 
 class _Text:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cygrad
 from cygrad import Tensor, dtype
-from cygrad.masked._filling import dims_of, filled, takes_masked_tensors
+from cygrad.masked._filling import dims_of, filled, is_masked_tensor, takes_masked_tensors
 from cygrad.masked._reductions import norm
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
@@ -94,15 +96,21 @@ def normalize(
 
 
 def logaddexp(
-    input: Tensor, other: Tensor, *, dtype: dtype | None = None, input_mask: Tensor | None = None,
+    input: Any, other: Any, *, dtype: dtype | None = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return log(exp(x) + exp(y)) of two tensors, each with its mask; -inf where both masks leave out.
+
+    A `MaskedTensor` brings its own mask.
 
     >>> import cygrad
     >>> x, y = cygrad.tensor([1.0, 2.0]), cygrad.tensor([5.0, 6.0])
     >>> cygrad.masked.logaddexp(x, y, other_mask=cygrad.tensor([False, False]))
     tensor([1., 2.])
     """
+    if is_masked_tensor(input):
+        input, input_mask = input.get_data(), input.get_mask()
+    if is_masked_tensor(other):
+        other, other_mask = other.get_data(), other.get_mask()
     found = cygrad.logaddexp(filled("logaddexp", input, input_mask), filled("logaddexp", other, other_mask))
     return found.to(dtype or input.dtype)

@@ -106,6 +106,20 @@ class Optimizer:
 
     # Stepping
 
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a `step` that calls the hooks and is shown by profilers. The `step` of a subclass does both anyway.
+
+        >>> import cygrad
+        >>> class Still(cygrad.optim.Optimizer):
+        ...     @cygrad.optim.Optimizer.profile_hook_step
+        ...     def step(self, closure=None):
+        ...         return "nothing moves"
+        >>> Still([cygrad.ones(1)], {}).step()
+        'nothing moves'
+        """
+        return _with_hooks(func)
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once, from their `grad`. Parameters without a gradient are passed over.
 

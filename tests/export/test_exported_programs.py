@@ -29,11 +29,15 @@ def test_module():
     model, program = exported()
     assert program.module()(torch.ones(2, 3), k=2).equal(model(torch.ones(2, 3), k=2))
     assert program.module().linear.weight is model.linear.weight
-    assert list(program.state_dict) == list(model.state_dict())
+    assert list(program.state_dict) == ["linear.weight", "linear.bias", "shift"]  # parameters first
+    assert program.state_dict.keys() == model.state_dict().keys()
     assert [name for name, _ in program.named_parameters()] == ["linear.weight", "linear.bias"]
     assert [name for name, _ in program.named_buffers()] == ["shift"]
     assert program.run_decompositions() is program and program.constants == {}
-    assert repr(program).startswith("ExportedProgram:\ndef forward(self, x: Tensor, k: int) -> Tensor:\n")
+    assert repr(program).startswith(
+        "ExportedProgram:\n    class GraphModule(torch.nn.Module):\n        def forward(self, "
+    )
+    assert 'linear: "f32[2, 4]" = torch.ops.aten.linear.default(x, p_linear_weight, p_linear_bias)' in repr(program)
     with pytest.raises(RuntimeError, match="Unable to call ExportedProgram directly"):
         program(torch.ones(2, 3))
     with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 2"):
@@ -97,14 +101,132 @@ def test_further_inputs_of_another_structure():
         torch.export.export(Nested(), (torch.ones(3, 2), [torch.ones(3), {"b": torch.ones(4)}]), dynamic_shapes=more)
 
 
+def lifted(model):
+    """The inputs of an exported graph that come before the arguments."""
+    return [*model.parameters(), *model.buffers()]
+
+
 def test_graph_module():
     model, program = exported({"x": {0: "batch"}})
     module = program.graph_module
-    assert isinstance(module, torch.fx.GraphModule) and module.linear.weight is model.linear.weight
+    assert isinstance(module, torch.fx.GraphModule)
     x = torch.randn(5, 3)
-    assert module(x).equal(model(x, k=2))
+    assert module(*lifted(model), x, 2)[0].equal(model(x, k=2))
     targets = [node.target for node in program.graph.nodes if node.op == "call_function"]
-    assert targets[0] is torch.nn.functional.linear
+    assert targets[0] == torch.ops.aten.linear.default
+    first, *_ = program.graph.nodes
+    assert first.target == "p_linear_weight" and first.meta["val"].shape == (4, 3)
+    assert all(node.op != "get_attr" for node in program.graph.nodes)
+
+
+class Many(torch.nn.Module):
+    """Calls of functions that become ops in exported graphs."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = torch.nn.ModuleList([torch.nn.BatchNorm1d(4), torch.nn.LayerNorm(4), torch.nn.GroupNorm(2, 4)])
+        self.conv, self.tokens = torch.nn.Conv1d(2, 2, 3, padding=1), torch.nn.Embedding(3, 4)
+
+    def forward(self, x):
+        f = torch.nn.functional
+        yield from (norm(x) for norm in self.norms)
+        yield from (
+            self.conv(x[None]),
+            self.tokens(torch.tensor([1])),
+            f.conv1d(x[None], self.conv.weight, padding="same"),
+        )
+        yield from (f.max_pool2d(x[None, None], 2, 1), f.max_pool1d(x[None], 2), f.avg_pool1d(x[None], 2))
+        yield from (f.softmax(x, 1), f.log_softmax(x, dim=1, dtype=torch.float64), f.relu(x), f.elu(x, 0.5), f.gelu(x))
+        yield from (
+            f.leaky_relu(x, 0.2),
+            f.mse_loss(x, 2 * x),
+            f.mse_loss(x, 2 * x, reduction="sum"),
+            f.dropout(x, 0.5, False),
+        )
+        yield from (1 - x, 2 / x, 2**x, x**2, x**x, x // 2, x % 2, x > 1, x == x, -x, x.add(x, alpha=2), x.clamp(max=1))
+        yield from (
+            torch.div(x, 2, rounding_mode="floor"),
+            x.rsub(1),
+            torch.where(x > 1, x, 0.0),
+            x.masked_fill(x > 1, 0),
+        )
+        yield from (
+            x.sum(),
+            x.sum(1),
+            x.sum((0, 1)),
+            x.mean(0, True),
+            x.std(1),
+            x.var(1, unbiased=False),
+            x.amax((0, 1)),
+        )
+        yield from (x.max(), x.max(1)[1], torch.max(x, 2 * x), x.min(0)[0], x.argmax(1), x.norm(dim=1), x.cumsum(1))
+        yield from (x[0], x[:, 1], x[1:, None], x[..., 0], x[:, ::2], x[torch.tensor([1, 0])], x[x > 1], x.view(-1))
+        yield from (
+            x.view(torch.int32),
+            x.reshape((4, 2)),
+            x.permute(1, 0),
+            x.permute([1, 0]),
+            x.expand(3, -1, -1),
+            x.t(),
+        )
+        yield from (
+            x.to(torch.float64),
+            x.to(dtype=torch.int64),
+            x.long(),
+            x.to("cpu"),
+            x.half(),
+            x.bool(),
+            x.type(torch.int8),
+        )
+        yield from (
+            torch.einsum("ij,kj->ik", x, x),
+            torch.bmm(x[None], x.t()[None]),
+            torch.arange(3),
+            torch.arange(1, 5, 2),
+        )
+        yield from (
+            torch.cat([x, x], 1),
+            torch.stack((x, x)),
+            *x.split(1),
+            *x.chunk(2, 1),
+            *torch.split(x, [1, 3], dim=1),
+        )
+        yield from (
+            torch.zeros(2, 3),
+            torch.full((2,), 1.5),
+            x.new_zeros(2),
+            torch.ones_like(x),
+            x.repeat(2, 1),
+            x.flatten(),
+        )
+
+
+def test_graphs_compute_what_programs_compute():
+    class All(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.many = Many()
+
+        def forward(self, x):
+            return tuple(self.many.forward(x))
+
+    model, x = All().eval(), torch.rand(2, 4) + 0.5
+    program = torch.export.export(model, (x,))
+    expected = model(x)
+    found = program.graph_module(*lifted(model), *program.constants.values(), x)
+    assert len(found) == len(expected)
+    for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+        assert a.dtype is b.dtype and a.equal(b), i
+    written = [
+        str(node.target) for node in program.graph.nodes if node.name[:7] != "getitem" and node.op == "call_function"
+    ]
+    assert sum(name.startswith("aten.") for name in written) > 0.8 * len(written)
+
+
+def test_exporting_leaves_buffers_as_they_are():
+    model = torch.nn.BatchNorm1d(3)
+    torch.export.export(model, (torch.randn(4, 3),))
+    assert model.running_mean.tolist() == [0, 0, 0] and model.num_batches_tracked == 0
 
 
 def test_files():
@@ -116,7 +238,7 @@ def test_files():
     loaded = torch.export.load(stream, extra_files=extra)
     x = torch.randn(5, 3)
     assert loaded.module()(x, k=2).equal(model(x, k=2)) and extra == {"a": b"b"}
-    assert loaded.graph_module(x).equal(model(x, k=2))
+    assert loaded.graph_module(*lifted(model), x, 2)[0].equal(model(x, k=2))
     with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] == 3"):
         loaded.module()(torch.ones(5, 4), k=2)
     stream.seek(0)

@@ -30,7 +30,7 @@ NUMPY = "names of NumPy's functions and CuPy's"
 EXCEPTIONS = {
     "_core/diagnostics/float8_errors.py": (4, "PyTorch's words for functions that refuse float8"),
     "_core/registry/float8.py": (2, "ops that refuse float8 in special cases only"),
-    "_core/registry/torch_function.py": (1, "methods of Tensor by their names in Python's protocols"),
+    "_core/registry/torch_function.py": (2, "methods of Tensor, and operators, by their names in Python's protocols"),
     "_kernels/cpu/base/elementwise.pyx": (1, KERNELS),
     "_kernels/cpu/base/reduce.pyx": (1, KERNELS),
     "_kernels/cpu/base/ufunc.pyx": (2, NUMPY),

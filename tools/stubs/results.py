@@ -33,8 +33,8 @@ RESULTS = by_name(
         "dtype": "get_default_dtype promote_types result_type to_complex to_real",
         "float": "__float__",
         "int": (
-            "Generator.get_offset __hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device "
-            "initial_seed ndimension nelement numel seed sparse_dim storage_offset"
+            "Generator.get_offset __hash__ __index__ __int__ __len__ const_data_ptr data_ptr dense_dim dim "
+            "element_size get_device initial_seed ndimension nelement numel seed sparse_dim storage_offset"
         ),
         "list[str]": "__dir__",
         "np.ndarray[Any, Any]": "__array__ numpy",

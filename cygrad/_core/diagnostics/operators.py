@@ -3,29 +3,41 @@
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 
-_FUNCTIONS = {
+# The methods that `__torch_function__` receives; these have other names than the operators
+_METHODS = {
     "+": "add",
     "-": "sub",
     "*": "mul",
     "/": "div",
-    "** or pow()": "pow",
+    "** or pow()": "__pow__",
     "@": "matmul",
+    "//": "__floordiv__",
+    "%": "remainder",
+    "&": "__and__",
+    "|": "__or__",
+    "^": "__xor__",
+    "<<": "__lshift__",
+    ">>": "__rshift__",
     "+=": "add_",
     "-=": "sub_",
     "*=": "mul_",
     "/=": "div_",
-    "**=": "pow_",
+    "**=": "__ipow__",
+    "//=": "floor_divide_",
+    "%=": "remainder_",
+    "&=": "__iand__",
+    "|=": "__ior__",
+    "^=": "__ixor__",
+    "<<=": "__ilshift__",
+    ">>=": "__irshift__",
+    "==": "eq",
+    "!=": "ne",
     "<": "lt",
     "<=": "le",
     ">": "gt",
     ">=": "ge",
-    "//": "floor_divide",
-    "%": "remainder",
-    "&": "bitwise_and",
-    "|": "bitwise_or",
-    "^": "bitwise_xor",
 }
-# What PyTorch calls the operators with the tensor on the right, which is their first argument, and some others
+# The same with the tensor on the right, which is their first argument
 _REFLECTED = {
     "-": "__rsub__",
     "/": "__rtruediv__",
@@ -33,11 +45,11 @@ _REFLECTED = {
     "** or pow()": "__rpow__",
     "//": "__rfloordiv__",
     "%": "__rmod__",
-    "&": "__rand__",
-    "|": "__ror__",
-    "^": "__rxor__",
+    "<<": "__rlshift__",
+    ">>": "__rrshift__",
 }
-_METHODS = {"** or pow()": "__pow__", "//": "__floordiv__", "&": "__and__", "|": "__or__", "^": "__xor__"}
+_FUNCTIONS = {"&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor"}  # these keep the order of their arguments
+_COMPARISONS = {"<": "__gt__", ">": "__lt__", "<=": "__ge__", ">=": "__le__"}  # with the operands swapped
 _SEQUENCES = (str, bytes, bytearray, list, tuple)
 
 
@@ -48,7 +60,7 @@ def unsupported_operand(symbol, a, b):
         found = _taken_over(symbol, a, b)
         if found is not NotImplemented:
             return found
-    if type(other).__module__.partition(".")[0] not in ("builtins", "cygrad"):
+    if _is_of_others(other) and isinstance(a, Tensor) and _reflects(b, symbol):
         return NotImplemented
     if isinstance(other, _SEQUENCES) and (symbol == "*" or (symbol == "+" and other is a)):
         return NotImplemented  # Python repeats or joins the sequence, or raises
@@ -57,24 +69,39 @@ def unsupported_operand(symbol, a, b):
     )
 
 
-def unordered(symbol, a, b):
+def incomparable(symbol, a, b):
     """Same as `unsupported_operand`, for comparisons."""
     if hasattr(type(b), "__torch_function__"):
-        return _taken_over(symbol, a, b)
-    if type(b).__module__.partition(".")[0] not in ("builtins", "cygrad"):
+        found = _taken_over(symbol, a, b)
+        if found is not NotImplemented:
+            return found
+    reflected = _COMPARISONS.get(symbol)  # None: Python compares the identities in the end
+    if reflected is None or _is_of_others(b) and getattr(type(b), reflected) is not getattr(object, reflected):
         return NotImplemented
     raise TypeError(
         f"'{symbol}' not supported between instances of '{messages.type_name(a)}' and '{messages.type_name(b)}'"
     )
 
 
+def _is_of_others(value):
+    """Whether the class of a value is neither Python's nor ours."""
+    return type(value).__module__.partition(".")[0] not in ("builtins", "cygrad")
+
+
+def _reflects(value, symbol):
+    """Whether the class of a value has the operator that Python tries if the one of the tensor on its left refuses."""
+    from cygrad._core.registry.torch_function import symbols  # which few programs need
+
+    names = [f"__r{name}__" for name, known in symbols.items() if symbol in (known, f"{known.split()[0]}=")]
+    return any(name in vars(kind) for name in names for kind in type(value).__mro__)
+
+
 def _taken_over(symbol, a, b):
     """Return what `__torch_function__` of a non-tensor operand's class makes of the operator."""
     from cygrad._core.registry.torch_function import ask  # which few programs need
 
-    if symbol not in _FUNCTIONS:
-        return NotImplemented
-    name = _METHODS.get(symbol, _FUNCTIONS[symbol])
-    if not isinstance(a, Tensor):
-        a, b, name = b, a, _REFLECTED.get(symbol, name)
-    return ask(getattr(Tensor, name), (a, b), (a, b), {})
+    if isinstance(a, Tensor):
+        return ask(getattr(Tensor, _METHODS[symbol]), (a, b), (a, b), {})
+    if symbol in _FUNCTIONS:
+        return ask(getattr(Tensor, _FUNCTIONS[symbol]), (a, b), (a, b), {})
+    return ask(getattr(Tensor, _REFLECTED.get(symbol, _METHODS[symbol])), (b, a), (b, a), {})

@@ -305,3 +305,14 @@ class LeavesGraphError(AutogradError):
 # Pickles refer to these classes as `cygrad.errors.NoGradientError` and the like, and some picklers (cloudpickle, and so
 # Ray) look into loaded modules only.
 import_module("cygrad.errors")
+
+
+class AcceleratorError(RuntimeError):
+    """The class of PyTorch's errors from an accelerator. Those of GPUs are of CuPy's classes here.
+
+    >>> import cygrad
+    >>> issubclass(cygrad.AcceleratorError, RuntimeError)
+    True
+    """
+
+    __module__ = "cygrad"

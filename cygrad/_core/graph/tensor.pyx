@@ -47,17 +47,40 @@ cnp.import_array()
 cdef object nothing = np.empty(0, np.float32)   # placeholder array of a tensor that has none yet
 
 # Modes of `__torch_function__` see operators, and methods that are not published, by way of `see`, which returns what a
-# mode made of the call, in a tuple, or None; see `function_modes.py`. It is called only if a thread has a mode.
-cdef bint watched = False
+# mode made of the call, in a tuple, or None; see `function_modes.py`. It is called only if a thread has a mode. Classes
+# that override calls have operators of their own (`torch_function.py`), but Python calls those of the tensor on the left
+# if such a class on the right refuses, or if the operator writes to that tensor.
+cdef bint watched = False       # whether there is a mode
+cdef bint asked = False         # whether there is a mode or such a class
+cdef set overriding = set()     # such classes
 cdef object see = None
 
 
-def watch(function):
-    """Have this function see the calls of operators; None ends it."""
-    global watched, see
-    if function is not None:
-        see = function              # stays, since another thread may be about to call it
-    watched = function is not None
+def watch(function, bint modes, set classes):
+    """Have this function see the calls of operators in modes, and those on objects of `classes`."""
+    global watched, asked, overriding, see
+    see, overriding = function, classes
+    watched = modes
+    asked = modes or bool(classes)
+
+
+cdef inline bint overrides(object value):
+    return type(value) is not Tensor and type(value) in overriding
+
+
+cdef object see_both(str name, object a, object b):
+    """Same as `see`, for an operator with two operands, the second of which may be of a class that overrides it."""
+    return see(name, (a, b)) if watched or overrides(b) or overrides(a) else None
+
+
+cdef object see_index(str name, tuple operands):
+    """Same as `see`, for an operator whose operands may be tuples."""
+    if watched:
+        return see(name, operands)
+    for value in operands:
+        if overrides(value) or type(value) is tuple and any([overrides(one) for one in value]):
+            return see(name, operands)
+    return None
 
 
 cdef extern from "atomic_owner.h":
@@ -422,12 +445,12 @@ cdef class Tensor:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __getitem__(self, index):
-        if watched and (seen := see("__getitem__", (self, index))):
+        if asked and (seen := see_index("__getitem__", (self, index))):
             return seen[0]
         return indexing.getitem(self, index)
 
     def __setitem__(self, index, value):
-        if watched and see("__setitem__", (self, index, value)):
+        if asked and see_index("__setitem__", (self, index, value)):
             return
         indexing.setitem(self, index, value)
 
@@ -435,89 +458,89 @@ cdef class Tensor:
         raise TypeError("Tensor does not support deleting items")
 
     def __add__(self, other):
-        if watched and (seen := see("__add__", (self, other))):
+        if asked and (seen := see_both("__add__", self, other)):
             return seen[0]
         return arithmetic.operator_add(self, other)
 
     def __radd__(self, other):
-        if watched and (seen := see("__radd__", (self, other))):
+        if asked and (seen := see_both("__radd__", self, other)):
             return seen[0]
         return arithmetic.operator_add(other, self)
 
     def __iadd__(self, other):
-        if watched and (seen := see("__iadd__", (self, other))):
+        if asked and (seen := see_both("__iadd__", self, other)):
             return seen[0]
         return arithmetic.operator_iadd(self, other)
 
     def __sub__(self, other):
-        if watched and (seen := see("__sub__", (self, other))):
+        if asked and (seen := see_both("__sub__", self, other)):
             return seen[0]
         return arithmetic.operator_sub(self, other)
 
     def __rsub__(self, other):
-        if watched and (seen := see("__rsub__", (self, other))):
+        if asked and (seen := see_both("__rsub__", self, other)):
             return seen[0]
         return arithmetic.operator_sub(other, self)
 
     def __isub__(self, other):
-        if watched and (seen := see("__isub__", (self, other))):
+        if asked and (seen := see_both("__isub__", self, other)):
             return seen[0]
         return arithmetic.operator_isub(self, other)
 
     def __mul__(self, other):
-        if watched and (seen := see("__mul__", (self, other))):
+        if asked and (seen := see_both("__mul__", self, other)):
             return seen[0]
         return arithmetic.operator_mul(self, other)
 
     def __rmul__(self, other):
-        if watched and (seen := see("__rmul__", (self, other))):
+        if asked and (seen := see_both("__rmul__", self, other)):
             return seen[0]
         return arithmetic.operator_mul(other, self)
 
     def __imul__(self, other):
-        if watched and (seen := see("__imul__", (self, other))):
+        if asked and (seen := see_both("__imul__", self, other)):
             return seen[0]
         return arithmetic.operator_imul(self, other)
 
     def __truediv__(self, other):
-        if watched and (seen := see("__truediv__", (self, other))):
+        if asked and (seen := see_both("__truediv__", self, other)):
             return seen[0]
         return arithmetic.operator_div(self, other)
 
     def __rtruediv__(self, other):
-        if watched and (seen := see("__rtruediv__", (self, other))):
+        if asked and (seen := see_both("__rtruediv__", self, other)):
             return seen[0]
         return arithmetic.operator_rdiv(self, other)
 
     def __itruediv__(self, other):
-        if watched and (seen := see("__itruediv__", (self, other))):
+        if asked and (seen := see_both("__itruediv__", self, other)):
             return seen[0]
         return arithmetic.operator_idiv(self, other)
 
     def __matmul__(self, other):
-        if watched and (seen := see("__matmul__", (self, other))):
+        if asked and (seen := see_both("__matmul__", self, other)):
             return seen[0]
         return products.operator_matmul(self, other)
 
     def __rmatmul__(self, other):
-        if watched and (seen := see("__rmatmul__", (self, other))):
+        if asked and (seen := see_both("__rmatmul__", self, other)):
             return seen[0]
         return products.operator_matmul(other, self)
 
     def __pow__(self, other, modulo):
-        if watched and (seen := see("__pow__", (self, other))):
+        if asked and (seen := see_both("__pow__", self, other)):
             return seen[0]
         if modulo is not None:
             return NotImplemented
         return arithmetic.operator_pow(self, other)
 
     def __rpow__(self, other, modulo):
-        if watched and (seen := see("__rpow__", (self, other))):
+        if asked and (seen := see_both("__rpow__", self, other)):
             return seen[0]
         return arithmetic.operator_pow(other, self)
 
     def __ipow__(self, other):
-        if watched and (seen := see("__ipow__", (self, other))):
+        if asked and (seen := see_both("__ipow__", self, other)):
             return seen[0]
         return arithmetic.operator_ipow(self, other)
 
@@ -537,107 +560,107 @@ cdef class Tensor:
         return pointwise.abs(self)
 
     def __floordiv__(self, other):
-        if watched and (seen := see("__floordiv__", (self, other))):
+        if asked and (seen := see_both("__floordiv__", self, other)):
             return seen[0]
         return arithmetic.operator_named("floor_divide", "//", self, other, None)
 
     def __rfloordiv__(self, other):
-        if watched and (seen := see("__rfloordiv__", (self, other))):
+        if asked and (seen := see_both("__rfloordiv__", self, other)):
             return seen[0]
         return arithmetic.operator_named("floor_divide", "//", other, self, None)
 
     def __ifloordiv__(self, other):
-        if watched and (seen := see("__ifloordiv__", (self, other))):
+        if asked and (seen := see_both("__ifloordiv__", self, other)):
             return seen[0]
         return arithmetic.operator_named("floor_divide", "//=", self, other, self)
 
     def __mod__(self, other):
-        if watched and (seen := see("__mod__", (self, other))):
+        if asked and (seen := see_both("__mod__", self, other)):
             return seen[0]
         return arithmetic.operator_named("remainder", "%", self, other, None)
 
     def __rmod__(self, other):
-        if watched and (seen := see("__rmod__", (self, other))):
+        if asked and (seen := see_both("__rmod__", self, other)):
             return seen[0]
         return arithmetic.operator_named("remainder", "%", other, self, None)
 
     def __imod__(self, other):
-        if watched and (seen := see("__imod__", (self, other))):
+        if asked and (seen := see_both("__imod__", self, other)):
             return seen[0]
         return arithmetic.operator_named("remainder", "%=", self, other, self)
 
     def __and__(self, other):
-        if watched and (seen := see("__and__", (self, other))):
+        if asked and (seen := see_both("__and__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_and", "&", self, other, None)
 
     def __rand__(self, other):
-        if watched and (seen := see("__rand__", (self, other))):
+        if asked and (seen := see_both("__rand__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_and", "&", other, self, None)
 
     def __iand__(self, other):
-        if watched and (seen := see("__iand__", (self, other))):
+        if asked and (seen := see_both("__iand__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_and", "&=", self, other, self)
 
     def __or__(self, other):
-        if watched and (seen := see("__or__", (self, other))):
+        if asked and (seen := see_both("__or__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_or", "|", self, other, None)
 
     def __ror__(self, other):
-        if watched and (seen := see("__ror__", (self, other))):
+        if asked and (seen := see_both("__ror__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_or", "|", other, self, None)
 
     def __ior__(self, other):
-        if watched and (seen := see("__ior__", (self, other))):
+        if asked and (seen := see_both("__ior__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_or", "|=", self, other, self)
 
     def __xor__(self, other):
-        if watched and (seen := see("__xor__", (self, other))):
+        if asked and (seen := see_both("__xor__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^", self, other, None)
 
     def __rxor__(self, other):
-        if watched and (seen := see("__rxor__", (self, other))):
+        if asked and (seen := see_both("__rxor__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^", other, self, None)
 
     def __ixor__(self, other):
-        if watched and (seen := see("__ixor__", (self, other))):
+        if asked and (seen := see_both("__ixor__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^=", self, other, self)
 
     def __lshift__(self, other):
-        if watched and (seen := see("__lshift__", (self, other))):
+        if asked and (seen := see_both("__lshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<", self, other, None)
 
     def __rlshift__(self, other):
-        if watched and (seen := see("__rlshift__", (self, other))):
+        if asked and (seen := see_both("__rlshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<", other, self, None)
 
     def __ilshift__(self, other):
-        if watched and (seen := see("__ilshift__", (self, other))):
+        if asked and (seen := see_both("__ilshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<=", self, other, self)
 
     def __rshift__(self, other):
-        if watched and (seen := see("__rshift__", (self, other))):
+        if asked and (seen := see_both("__rshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>", self, other, None)
 
     def __rrshift__(self, other):
-        if watched and (seen := see("__rrshift__", (self, other))):
+        if asked and (seen := see_both("__rrshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>", other, self, None)
 
     def __irshift__(self, other):
-        if watched and (seen := see("__irshift__", (self, other))):
+        if asked and (seen := see_both("__irshift__", self, other)):
             return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>=", self, other, self)
 
@@ -647,7 +670,7 @@ cdef class Tensor:
         return arithmetic.operator_invert(self)
 
     def __richcmp__(self, other, int op):
-        if watched and (seen := see(("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__")[op], (self, other))):
+        if asked and (seen := see_both(("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__")[op], self, other)):
             return seen[0]
         return comparisons.compare(self, other, op)
 

@@ -48,7 +48,7 @@ def push(mode):
         _entered += 1
         asked.append(True)
         let_override(torch_function.classes, torch_function.hand_over)
-        watch(_see)
+        watch_operators(torch_function.classes)
     _thread.modes.append(mode)
     has_modes(True)
 
@@ -64,7 +64,7 @@ def pop():
         _entered -= 1
         asked.pop()
         if not _entered:
-            watch(None)
+            watch_operators(torch_function.classes)
             torch_function.show_attributes(False)
             if not torch_function.classes:
                 let_override(None, torch_function.hand_over)
@@ -103,9 +103,16 @@ def ask(function, types, args, kwargs):
         return mode.__torch_function__(function, types, args, kwargs)
 
 
-def _see(name, args, **kwargs):
-    """Return, in a tuple, what a mode makes of a call of Tensor's method `name`; None if no mode sees it."""
-    if not has_modes() or is_in_pass():
-        return None
+def watch_operators(classes):
+    """Have the operators of tensors ask the modes, and these classes for their objects."""
+    watch(see, bool(_entered), classes)
+
+
+def see(name, args, **kwargs):
+    """Return, in a tuple, what a mode or a class makes of a call of Tensor's method `name`; None if nobody sees it."""
     torch_function = sys.modules["cygrad._core.registry.torch_function"]
-    return (torch_function.call(torch_function.function_of(name), args, kwargs),)
+    if has_modes():
+        if is_in_pass():
+            return None
+        return (torch_function.call(torch_function.function_of(name), args, kwargs),)
+    return torch_function.answer_operator(name, args)

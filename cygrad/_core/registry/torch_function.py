@@ -56,6 +56,23 @@ _FORWARD = {
     "__ror__": "__or__",
     "__rxor__": "__xor__",
 }
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+symbols = {  # of the operators that have a reflected form
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "** or pow()",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}
+_WITH_OTHERS = {*symbols, *_COMPARISONS, "eq", "ne", *(mark + name for mark in "ri" for name in symbols)}
 # Methods that the class gets its own versions of, and the function that `__torch_function__` receives
 _METHODS = {
     **{f"__{name}__": method for name, method in _OPERATORS.items()},
@@ -78,7 +95,20 @@ def function_of(name):
 
 
 class DisableTorchFunctionSubclass:
-    """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`."""
+    """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`.
+
+    >>> import cygrad
+    >>> class Silent(cygrad.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return "nothing"
+    >>> x = cygrad.ones(2).as_subclass(Silent)
+    >>> x + 1
+    'nothing'
+    >>> with cygrad.DisableTorchFunctionSubclass():
+    ...     print((x + 1).tolist())
+    [2.0, 2.0]
+    """
 
     def __enter__(self):
         self._before = is_taken(True)
@@ -88,7 +118,19 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """Context manager in which neither subclasses nor modes receive calls."""
+    """Context manager in which neither subclasses nor modes receive calls.
+
+    >>> import cygrad
+    >>> class Silent(cygrad.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         return "nothing"
+    >>> with Silent():
+    ...     print(cygrad.ones(2))
+    ...     with cygrad.DisableTorchFunction():
+    ...         print(cygrad.ones(2))
+    nothing
+    tensor([1., 1.])
+    """
 
     def __enter__(self):
         super().__enter__()
@@ -156,6 +198,7 @@ def ask(function, values, args, kwargs):
     return NotImplemented
 
 
+_COPYING = ("tensor", "as_tensor", "asarray")  # functions that modes are asked for, but no classes of programs
 _UNPACKING = ("einsum",)  # functions that hand over the operands of a list one by one, as PyTorch does
 
 
@@ -166,7 +209,7 @@ def call(function, args, kwargs, relevant=None):
     values = list(_flat((*args, *kwargs.values())) if relevant is None else relevant)
     result = ask(function, values, args, kwargs)
     if result is NotImplemented:
-        name = getattr(function, "__name__", function)
+        name = _full_name(function)
         modes = [f"\n  - mode object {mode}" for mode in function_modes.modes()[-1:]]
         kinds = "".join([*modes, *(f"\n  - tensor subclass {type(value)}" for value in overriders(values))])
         raise TypeError(
@@ -176,6 +219,20 @@ def call(function, args, kwargs, relevant=None):
     return result
 
 
+def _is_of_package(value):
+    """Whether a value is a tensor of a class of the package, such as a sparse one."""
+    return isinstance(value, Tensor) and type(value) in classes and type(value).__module__.startswith("cygrad")
+
+
+def _full_name(function):
+    """Return the name of a function after "torch."; that of a method or of an attribute begins with its class."""
+    name = getattr(function, "__name__", function)
+    attribute = getattr(getattr(function, "__self__", None), "__name__", None)
+    if name in ("__get__", "__set__", "__delete__") and attribute is not None:
+        return f"Tensor.{attribute}.{name}"
+    return f"Tensor.{name}" if getattr(Tensor, str(name), None) is function else name
+
+
 def hand_over(function, values, names):
     """Dispatch a call to the class of one of its values; the last values were passed by the keywords `names`."""
     given = len(values) - len(names or ())
@@ -183,6 +240,11 @@ def hand_over(function, values, names):
     if has_modes() and is_in_pass():
         with function_modes.without_modes():
             return function(*args, **kwargs)
+    if getattr(function, "__name__", "") in _COPYING and not any(map(_is_of_package, values)):
+        if not has_modes():
+            with DisableTorchFunctionSubclass():
+                return function(*args, **kwargs)
+        return call(function, args, kwargs, ())
     return call(function, args, kwargs)
 
 
@@ -191,6 +253,33 @@ def answer(function, *args, **kwargs):
     if not has_modes() and not any(map(overrides, args)):
         return None
     return (hand_over(function, (*args, *kwargs.values()), tuple(kwargs)),)
+
+
+def answer_operator(name, operands):
+    """Return, in a tuple, what a class makes of an operator of Tensor; None if no class overrides it.
+
+    Raises TypeError if Python has nobody else to ask.
+    """
+    if not any(map(overrides, _flat(operands))):
+        return None
+    if name in ("__getitem__", "__setitem__"):
+        return (call(function_of(name), operands, {}),)
+    found = ask(function_of(name), operands, operands, {})
+    if found is NotImplemented and all(isinstance(value, Tensor) for value in operands):
+        _refuse(name.strip("_"), *operands)
+    return (found,)
+
+
+def _refuse(name, a, b):
+    """Raise the TypeError that Python raises for an operator, unless there are other ways to answer it."""
+    if name in _COMPARISONS:
+        kinds = f"'{type(a).__name__}' and '{type(b).__name__}'"
+        raise TypeError(f"'{_COMPARISONS[name]}' not supported between instances of {kinds}")
+    if name not in symbols:
+        a, b, name = b, a, name.removeprefix("r")
+    if name in symbols:
+        kinds = f"'{type(a).__name__}' and '{type(b).__name__}'"
+        raise TypeError(f"unsupported operand type(s) for {symbols[name]}: {kinds}")
 
 
 def call_of_objects(function, values, names):
@@ -231,6 +320,7 @@ def begin_asking(cls):
         function_modes.asked.append(True)
     classes.add(cls)
     let_override(classes, hand_over)
+    function_modes.watch_operators(classes)
 
 
 def begin_overriding(cls):
@@ -301,7 +391,7 @@ def _show_attributes_of(cls):
 
 
 def _asking(plain, method):
-    is_operator = plain.__name__.startswith("__")  # Python tries the other operand after NotImplemented
+    is_operator = plain.__name__.strip("_") in _WITH_OTHERS  # Python tries the other operand after NotImplemented
     forward = _FORWARD.get(plain.__name__)
 
     @wraps(plain)
@@ -314,6 +404,6 @@ def _asking(plain, method):
 
     found: Any = asking
     found.is_asking = True
-    if is_operator:
+    if plain.__name__.startswith("__"):
         del found.__wrapped__  # a method in C, for which there may be no signature
     return found

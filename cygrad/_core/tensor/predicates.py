@@ -8,7 +8,7 @@ from cygrad._core.graph.internals import holding_memory as own_memory
 from cygrad._core.graph.opdef import shown, twin
 from cygrad._core.graph.record import result_type as result_type_of
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.types.memory_format import contiguous_format, preserve_format
 from cygrad._core.types.memory_format import memory_format as layout_in_memory
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.unresolved import memory_behind
@@ -216,6 +216,26 @@ def result_type(tensor, other):
 # -- methods and attributes --
 
 
+def _only_there(kind):
+    """Return a method that moves a tensor to a device which only PyTorch has: it raises PyTorch's error."""
+
+    @shown
+    def move(self, device=None, non_blocking=False, memory_format=preserve_format):
+        return self.to(kind)
+
+    move.__name__, move.__qualname__ = kind, f"Tensor.{kind}"
+    move.__doc__ = f"""Raise PyTorch's error: cygrad does not compute on {_ABSENT[kind]}.
+
+    >>> import cygrad
+    >>> try:
+    ...     cygrad.ones(2).{kind}()
+    ... except (AssertionError, RuntimeError) as error:
+    ...     print("not here")
+    not here
+    """
+    return move
+
+
 @shown
 def is_contiguous(self, *, memory_format=contiguous_format):
     """Whether the elements are stored in the order of their indices, without gaps.
@@ -415,6 +435,8 @@ bind(
         "is_sparse": _never("Whether the layout is `sparse_coo`."),
         "is_sparse_csr": _never("Whether the layout is `sparse_csr`."),
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
+        "const_data_ptr": data_ptr,
+        **{kind: _only_there(kind) for kind in ("ipu", "mtia", "xpu")},
         "is_meta": property(_is_meta, doc=_is_meta.__doc__),
         **{f"is_{kind}": _never(f"Whether the tensor is on {what}: always False.") for kind, what in _ABSENT.items()},
         "is_nested": _never("Whether the tensor is a list of tensors of several sizes: always False."),

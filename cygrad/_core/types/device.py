@@ -39,7 +39,7 @@ class device:
     }
     __module__ = "cygrad"
     type: str
-    index: "int | None"
+    index: int | None
 
     def __init__(self, type, index=None):
         if isinstance(type, device):

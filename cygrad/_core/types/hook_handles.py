@@ -48,7 +48,7 @@ class RemovableHandle:
     id: int
     _hooks: Any
 
-    def __init__(self, hooks_dict: Any) -> None:
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self._hooks = weakref.ref(hooks_dict)
         self.id = next(_ids)
 

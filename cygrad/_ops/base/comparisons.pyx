@@ -1,6 +1,6 @@
 """Comparisons, comparison operators, and `where`. Results of comparisons are boolean and have no derivative."""
 
-from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
+from cpython.object cimport Py_EQ, Py_GT, Py_LE, Py_LT, Py_NE
 
 from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
 from cygrad._core.graph.dual cimport keep
@@ -132,9 +132,7 @@ cdef object compare(object a, object b, int op):
     other = b
     b = operand(b)
     if b is NotImplemented:
-        if op in (Py_EQ, Py_NE):
-            return NotImplemented
-        return operators.unordered({Py_LT: "<", Py_LE: "<=", Py_GT: ">", Py_GE: ">="}[op], a, other)
+        return operators.incomparable(("<", "<=", "==", "!=", ">", ">=")[op], a, other)
     if op == Py_EQ:
         return compared(EQ, <Tensor>a, b, None)
     if op == Py_NE:

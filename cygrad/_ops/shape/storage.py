@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of
 from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.types.device import device as _device
 from cygrad._core.types.device import device as device_named
 from cygrad._core.types.dtypes import by_name, get_default_dtype
+from cygrad._core.types.dtypes import dtype as _dtype
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.creation import tensor
 from cygrad._ops.shape.strided import as_strided
-
-if TYPE_CHECKING:
-    from cygrad._core.types.device import device as _device
-    from cygrad._core.types.dtypes import dtype as _dtype
 
 
 def _whole(t):
@@ -104,9 +102,29 @@ class _Storage:
         """Whether forked processes share it."""
         return self._flat.is_shared()
 
-    def is_pinned(self) -> bool:
+    def is_pinned(self, device: Any = None) -> bool:
         """Whether it is page-locked for transfers to a GPU."""
         return self._flat.is_pinned()
+
+    def pin_memory(self, device: Any = None) -> Self:
+        """Return a copy in page-locked memory: this storage if it is there already."""
+        pinned = self._flat.pin_memory()
+        return self if pinned is self._flat else type(self)(pinned)
+
+    def resizable(self) -> bool:
+        """Whether `resize_` can change the size: False."""
+        return False
+
+    def get_device(self) -> int:
+        """Return the index of the GPU; -1 on the CPU."""
+        return self._flat.get_device()
+
+    is_sparse = is_hpu = False
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Self:
+        """Return the same elements on a device: this storage if they are there already."""
+        moved = self._flat.to(device, non_blocking=non_blocking)
+        return self if moved is self._flat else type(self)(moved)
 
     def tolist(self) -> list[Any]:
         """Return the elements as a list."""
@@ -125,9 +143,9 @@ class _Storage:
         moved = self._flat.cuda(device, non_blocking=non_blocking)
         return self if moved is self._flat else type(self)(moved)
 
-    def copy_(self, source: Any, non_blocking: bool = False) -> Self:
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> Self:
         """Overwrite the elements with those of another storage."""
-        self._flat.copy_(source._flat, non_blocking)
+        self._flat.copy_(source._flat, bool(non_blocking))
         return self
 
     def fill_(self, value: Any) -> Self:
@@ -168,6 +186,36 @@ class _Storage:
         kind = "" if type(self) is UntypedStorage else f"dtype={self._flat.dtype}, "
         rows = "".join(f" {value}\n" for value in self.tolist())
         return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
+
+
+# Methods that convert the elements, by name; PyTorch's names, which are also those of types
+_CONVERSIONS = {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+    "complex_double": "complex128",
+    "complex_float": "complex64",
+}
+
+
+def _conversion(name: str, kind: str) -> Any:
+    def convert(self: Any) -> Any:
+        return TypedStorage(self._flat.to(by_name()[kind]))
+
+    convert.__name__, convert.__qualname__ = name, f"_Storage.{name}"
+    convert.__doc__ = f"Return the elements as {kind}: this memory if they are that already."
+    return convert
+
+
+for _name, _kind in _CONVERSIONS.items():
+    setattr(_Storage, _name, _conversion(_name, _kind))
 
 
 class UntypedStorage(_Storage, StorageBase):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import IN0, IN1, publish, unregistered
+from cygrad._core.graph.opdef import IN0, IN1, publish, registry, unregistered
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.sparse import coordinates as kernels
@@ -339,13 +339,36 @@ def dsmm(input, mat2):
     return mm(input, mat2)
 
 
+def spmm(input, mat2):
+    """Return the product of two matrices, of which the first may be sparse: an old name of `mm`.
+
+    >>> import cygrad
+    >>> cygrad.spmm(cygrad.eye(2).to_sparse(), cygrad.tensor([[1.0], [2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+    return registry["mm"].entry(input, mat2)
+
+
+def hsmm(mat1, mat2, *, out=None):
+    """Return the product of a sparse and a dense matrix as a sparse one: an old name of `hspmm`.
+
+    >>> import cygrad
+    >>> cygrad.hsmm(cygrad.eye(2).to_sparse(), cygrad.tensor([[1.0], [2.0]])).to_dense()
+    tensor([[1.],
+            [2.]])
+    """
+    return hspmm(mat1, mat2, out=out)
+
+
 methods = {"smm": smm, "sspaddmm": sspaddmm}
 _names = {"__name__": __name__, "methods": methods}  # not those of rows, which some functions here share
-functions = publish(_names, {"dsmm": dsmm, "hspmm": hspmm, "smm": smm, "sspaddmm": sspaddmm})
+functions = publish(_names, {f.__name__: f for f in (dsmm, hsmm, hspmm, smm, spmm, sspaddmm)})
 published_methods = _names["published_methods"]
 forms = {
     "mm": mm,
     "dsmm": mm,
+    "spmm": mm,
     "mv": mv,
     "bmm": bmm,
     "matmul": matmul,
@@ -356,5 +379,6 @@ forms = {
     "addmm_": addmm_,
     "smm": smm,
     "hspmm": hspmm,
+    "hsmm": hspmm,
     "sspaddmm": sspaddmm,
 }

@@ -24,7 +24,7 @@ def bilinear(g: Graph, input1: Value, input2: Value, weight: Value, bias: Value 
     return found if bias is None else g.op("Add", found, bias)
 
 
-@form("matmul", "mm", "bmm", "mv", "dot", "vdot", "__matmul__")
+@form("matmul", "mm", "spmm", "dsmm", "bmm", "mv", "dot", "vdot", "__matmul__")
 def matmul(g: Graph, input: Value, other: Value, *, out: Any = None, **options: Any) -> Value:
     if options:
         raise Unsupported(f"the options {', '.join(options)}")

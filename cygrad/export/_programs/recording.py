@@ -96,13 +96,19 @@ class Recorder(TorchFunctionMode):
     """Takes down the calls made in its block."""
 
     def __init__(
-        self, attributes: Mapping[str, Tensor], warn_of_constants: bool, constants_may_require_grad: bool, quiet: bool
+        self,
+        attributes: Mapping[str, Tensor],
+        plain: Mapping[str, Tensor],
+        warn_of_constants: bool,
+        constants_may_require_grad: bool,
+        quiet: bool,
     ):
         self.calls: list[Call] = []
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Tensor] = {}
         self.quiet = quiet
         self._warn_of_constants, self._constants_may_require_grad = warn_of_constants, constants_may_require_grad
+        self._plain = {id(t): path for path, t in plain.items()}
         self._names: dict[int, str] = {}
         self._places: dict[Any, str] = {}
         self._alive: list[Tensor] = []
@@ -161,7 +167,7 @@ class Recorder(TorchFunctionMode):
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
                     f"input, or detaching the gradient\n  a tensor of shape {tuple(t.shape)} at {site_of_user()}"
                 )
-            name = self.name(t, "constant")
+            name = self.name(t, self._plain.get(id(t), "constant"))
             with cygrad.no_grad():
                 self.constants[name] = t.detach().clone()
         return Ref(name)
@@ -335,6 +341,7 @@ def record(
     kwargs: dict[str, Any] | None = None,
     *,
     attributes: Mapping[str, Tensor] | None = None,
+    plain: Mapping[str, Tensor] | None = None,
     name: str = "forward",
     constants_may_require_grad: bool = True,
     warn_of_constants: bool = False,
@@ -342,12 +349,13 @@ def record(
 ) -> Program:
     """Return the program that a function runs for these arguments.
 
-    `attributes` are the parameters and buffers, by name. The arguments are passed as they are: what the function
+    `attributes` are the parameters and buffers, by name, and `plain` the other tensors of modules, which become
+    constants of these names. The arguments are passed as they are: what the function
     changes in place is changed. `warn_of_constants` warns of tensors made of Python values, `quiet` of nothing. Raises
     RecordingError if a part of the function cannot be recorded; what the function raises is passed on.
     """
     kwargs = kwargs or {}
-    recorder = Recorder(attributes or {}, warn_of_constants, constants_may_require_grad, quiet)
+    recorder = Recorder(attributes or {}, plain or {}, warn_of_constants, constants_may_require_grad, quiet)
     parameters = []
     for parameter, value in _by_parameter(function, args, kwargs):
         parameters.append((parameter, _entered(recorder, parameter, value)))

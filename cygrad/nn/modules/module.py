@@ -320,6 +320,39 @@ class Module(Hooked, Stateful, Members):
         """
         return self._apply(lambda t: t.to("cuda" if device is None else device))
 
+    def xpu(self, device: Any = None) -> Self:
+        """Raise PyTorch's error: cygrad does not compute on Intel's GPUs.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).xpu()
+        Traceback (most recent call last):
+            ...
+        AssertionError: Torch not compiled with XPU enabled...
+        """
+        return self._apply(lambda t: t.to("xpu" if device is None else device))
+
+    def mtia(self, device: Any = None) -> Self:
+        """Raise PyTorch's error: cygrad does not compute on Meta's accelerators.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).mtia()
+        Traceback (most recent call last):
+            ...
+        AssertionError: Torch not compiled with MTIA enabled...
+        """
+        return self._apply(lambda t: t.to("mtia" if device is None else device))
+
+    def ipu(self, device: Any = None) -> Self:
+        """Raise PyTorch's error: cygrad does not compute on Graphcore's processors.
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 1).ipu()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: PyTorch is not linked with support for ipu devices...
+        """
+        return self._apply(lambda t: t.to("ipu" if device is None else device))
+
     def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers, including integer ones, to a dtype, in place.
 

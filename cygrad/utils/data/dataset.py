@@ -219,7 +219,7 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: cygrad.Generator | None = None
+    dataset: Any, lengths: Sequence[int | float], generator: cygrad.Generator | None = cygrad.default_generator
 ) -> list[Subset[Any]]:
     """Split a dataset randomly without overlap, into parts of given lengths or fractions of the whole.
 

@@ -71,3 +71,86 @@ def test_ranges():
             say([(str(each), int(each.lower)) for each in ranges.range_constraints.values()])
 
     compare(program)
+
+
+def graphs(torch):
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Attributes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin, self.norm, self.shift = nn.Linear(4, 3), nn.BatchNorm1d(3), torch.ones(3)
+            self.register_buffer("scale", torch.ones(3))
+
+        def forward(self, x, y=None):
+            return (torch.relu(self.norm(self.lin(x))) * self.scale + self.shift).sum(1)
+
+    class Images(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.lin = nn.Conv2d(1, 2, 3, padding=1), nn.Linear(18, 2)
+
+        def forward(self, x):
+            x = functional.max_pool2d(functional.relu(self.conv(x)), 2)
+            return self.lin(x.flatten(1)).softmax(-1)
+
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", torch.zeros(1))
+
+        def forward(self, x):
+            self.n.add_(1)
+            return x + self.n
+
+    class Nested(nn.Module):
+        def forward(self, pair, parts, k):
+            return {"a": pair["x"] + parts[0], "b": (1 - parts[1] * k,)}
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.norm, self.drop = nn.Embedding(5, 4), nn.LayerNorm(4), nn.Dropout(0.1)
+            self.out = nn.Linear(4, 5, bias=False)
+            self.out.weight = self.tokens.weight
+
+        def forward(self, i):
+            return functional.log_softmax(self.out(self.drop(self.norm(self.tokens(i)))), dim=-1)
+
+    class Shapes(nn.Module):
+        def forward(self, x):
+            y = x.view(1, 2, 4).transpose(1, 2).permute(2, 0, 1).reshape(-1, 4).unsqueeze(0).expand(3, 2, 4)
+            parts = torch.cat([y, y], dim=1).split(2, dim=1)
+            z = torch.stack([parts[0], parts[1]]).mean(1, keepdim=True) / 2 - 1
+            return z.pow(2), x[0], x[:, 1], x[1:], x[None], x > 0, x.max(1)[0], x @ x.t(), x.to(torch.float64)
+
+    x = torch.ones(2, 4)
+    yield Attributes().eval(), (x,)
+    yield Attributes().train(), (x,)
+    yield nn.Linear(4, 3), (x,)
+    yield Images(), (torch.ones(1, 1, 6, 6),)
+    yield Counting(), (x,)
+    yield Nested(), ({"x": x}, [x + 1, x + 2], 3)
+    yield Tied(), (torch.tensor([[1, 2]]),)
+    yield Shapes(), (x,)
+
+
+def test_graphs():
+    """Names, ops and arguments of nodes; but for the checks of dtypes that PyTorch adds before conversions."""
+
+    def program(torch, say):
+        export = importlib.import_module(f"{torch.__name__}.export")
+        for module, args in graphs(torch):
+            exported = export.export(module, args)
+            say(str(exported.graph_signature))
+            say(list(exported.state_dict))
+            say(list(exported.constants))
+            for node in exported.graph.nodes:
+                if "_assert_tensor_metadata" not in node.name:
+                    target = getattr(node.target, "__name__", node.target)
+                    say(f"{node.op} {node.name} {target} {node.args} {node.kwargs}")
+                    value = node.meta.get("val") if node.op != "output" else None
+                    say(tuple(value.shape) if isinstance(value, torch.Tensor) else None)
+            say(tuple(module.state_dict()))
+
+    compare(program)

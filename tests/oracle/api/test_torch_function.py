@@ -1,5 +1,7 @@
 """A subclass's `__torch_function__` receives the same functions as in PyTorch, and results have its class."""
 
+import operator
+
 import pytest
 from oracle.answers import lines
 
@@ -33,6 +35,16 @@ x.exp_()
 x.clone().add_(1)
 x.clone().__iadd__(1)
 x.clone().__setitem__(0, 1)
+y.clone().__iadd__(x)
+y.clone().__ifloordiv__(x)
+y.long().__iand__(x.long())
+y.long().__ilshift__(x.long())
+y[x.long()]
+y[0, x.long()]
+y.clone().__setitem__(x.long(), 1)
+y.clone().__setitem__(0, x[0])
+y.__add__(x)
+torch.asarray(x)
 x.split(1)
 x.view(2, 2, 1)
 x.reshape(-1).detach()
@@ -94,6 +106,13 @@ duck @ y
 torch.add(y, duck)
 duck ** y
 y // duck
+y << duck
+duck >> y
+y & duck
+duck & y
+y == duck
+duck != y
+y ** x
 """
 
 
@@ -154,3 +173,68 @@ def names(library, call):
 @pytest.mark.leaks_ok("classes that take over calls are kept")
 def test_methods_are_told_from_functions(call):
     assert names(cygrad, call) == names(torch, call)
+
+
+class Refusing:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+BINARY = "add sub mul truediv floordiv mod pow matmul eq ne and_ xor lshift rshift".split()
+
+
+def refusals(library, names, which):
+    """What operators on a tensor and an object say whose class refuses all calls."""
+
+    class RefusingTensor(Refusing, library.Tensor):
+        pass
+
+    class Adding(Refusing):
+        def __radd__(self, other):
+            return "added"
+
+        def __gt__(self, other):
+            return "compared"
+
+    x = library.ones(2)
+    other = {"object": Refusing(), "tensor": x.clone().as_subclass(RefusingTensor), "adding": Adding()}[which]
+    notes = []
+    for name in names:
+        for operands in ((x, other), (other, x)):
+            try:
+                notes.append((name, getattr(operator, name)(*operands)))
+            except TypeError as error:
+                notes.append((name, str(error)))
+    return notes, x.tolist()
+
+
+@pytest.mark.parametrize("which", ["object", "tensor", "adding"])
+@pytest.mark.leaks_ok("classes that take over calls are kept")
+def test_operators_that_are_refused(which):
+    assert refusals(cygrad, BINARY, which) == refusals(torch, BINARY, which)
+
+
+@pytest.mark.parametrize("which", ["object", "tensor"])
+@pytest.mark.leaks_ok("classes that take over calls are kept")
+def test_a_refused_operator_writes_nothing(which):
+    names = [f"i{name}" for name in "add sub mul truediv floordiv pow lshift".split()]
+    ours, theirs = (refusals(library, names, which) for library in (cygrad, torch))
+    assert [name for name, text in ours[0] if "unsupported operand" in text] == [name for name, _ in theirs[0]]
+    assert ours[1] == theirs[1] == [1, 1]
+
+
+UNARY = ["-x", "abs(x)", "~x", "x.shape", "x.sum()", "x.grad", "bool(x)", "x[0]", "x.backward()"]
+
+
+@pytest.mark.parametrize("call", UNARY)
+@pytest.mark.leaks_ok("classes that take over calls are kept")
+def test_a_refused_call_is_an_error(call):
+    for library in (cygrad, torch):
+
+        class RefusingTensor(Refusing, library.Tensor):
+            pass
+
+        x = library.ones(2).as_subclass(RefusingTensor)
+        with pytest.raises(TypeError, match="NotImplemented|no implementation found"):
+            eval(call, {"x": x})

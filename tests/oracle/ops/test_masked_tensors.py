@@ -64,6 +64,9 @@ CALLS = [
     *lines(CALLS),
     *(f"torch.{name}(x)" for name in UNARY),
     *(f"torch.{name}(x, {other})" for name in BINARY for other in ("2 * x", "torch.ones(3)")),
+    "masked.logaddexp(x, other)",
+    "masked.logaddexp(x, other.get_data(), other_mask=other.get_mask())",
+    "masked.logaddexp(x, x, input_mask=other.get_mask())",
     *(f"torch.{name}(x{rest})" for name in REDUCTIONS for rest in ("", ", 1", ", dim=0, keepdim=True")),
 ]
 GRADIENTS = (

@@ -15,8 +15,10 @@ import pytest
 pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
-PROGRAMS = sorted(path for path in (Path(__file__).parent / "programs").glob("*.py") if path.stem != "shared")
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1", "CYGRAD_NUM_THREADS": "1"}
+FOLDER = Path(__file__).parent / "programs"
+PROGRAMS = sorted(FOLDER.glob("*/*.py"))
+PLACES = os.pathsep.join([str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])  # of `shared.py`, too
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "CYGRAD_NUM_THREADS": "1", "PYTHONPATH": PLACES}
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 SAME = [
     (re.compile(r"0x[0-9a-f]+"), "0x"),
@@ -27,7 +29,7 @@ SAME = [
 
 def printed(path, *options):
     command = [sys.executable, "-W", "ignore", *options, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ONE_THREAD, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
     assert done.returncode == 0, done.stderr
     text = done.stdout
     for pattern, plain in SAME:
