@@ -8,6 +8,7 @@ from compile.followed import SIZE, Twins, World, by_backward, chain, reads_gradi
 from compile.replays import bits
 
 import cygrad
+from cygrad._core.types.device import defaults
 
 
 def by_grad(world):
@@ -330,8 +331,9 @@ def test_recorded_passes_are_left_alone():
         lambda: cygrad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
         lambda: cygrad.autograd.profiler.profile(),
         lambda: cygrad.autocast("cpu"),
+        lambda: cygrad.device("meta"),
     ],
-    ids=["anomaly", "saved", "profiler", "autocast"],
+    ids=["anomaly", "saved", "profiler", "autocast", "default device"],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_modes(mode):
@@ -343,6 +345,12 @@ def test_modes(mode):
 
     twins = Twins(step)
     assert [twins.both() for _ in range(10)][-3:] == [True, False, False]
+
+
+def test_a_default_device_that_was_used_before(monkeypatch):
+    monkeypatch.setattr(defaults, "in_use", True)
+    twins = Twins(by_backward)
+    assert [twins.both() for _ in range(8)][-1]
 
 
 def test_a_leaf_whose_gradient_the_pass_reads():

@@ -37,7 +37,7 @@ from cygrad._kernels.tape.tape cimport Entry, tape_open
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.histories import are_there
 from cygrad._core.replay.program import MISS, Unfit, is_plain_state
-from cygrad._core.types.device import defaults
+from cygrad._core.types.device import cpu_device, default_device, defaults
 
 cdef extern from *:
     """
@@ -77,7 +77,7 @@ cdef void* follow_by(void* follower) noexcept:
 cdef bint may_be_followed(Run run) except -1:
     """Whether a pass is of the usual kind: not within another one, and over a graph that no other thread is using."""
     return (thread_state().run == NULL and not run.has_streams and run.oldest == 0 and run.foreign is None
-            and not defaults.in_use)
+            and (not defaults.in_use or default_device() == cpu_device))
 
 
 cdef bint follow_run(Run run) except -1:
