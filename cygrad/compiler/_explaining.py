@@ -32,6 +32,7 @@ class Explanation:
         follower = step.plans.follower
         self.passes = 0 if follower is None else follower.replays
         self._kinds_of_passes = [] if follower is None else follower.kinds
+        self._pass_missed = None if follower is None else follower.missed
         self._missed = [plan.guard.why() for plan in self.plans if not plan.guard.holds()]
         self._seen = bool(kinds)
 
@@ -61,6 +62,8 @@ class Explanation:
                 )
             if kind.reason is not None:
                 lines.append(f"    a pass is not replayed: {kind.reason}")
+        if not lines and self._pass_missed is not None:
+            lines.append(f"    a pass is not replayed: {self._pass_missed}")
         return lines
 
     def _state(self) -> str:

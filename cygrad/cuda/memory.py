@@ -167,7 +167,7 @@ def empty_cache() -> None:
 
 
 def ipc_collect() -> None:
-    """Do nothing: no memory is kept for other processes that have received it.
+    """Do nothing: cygrad keeps no memory alive for other processes.
 
     >>> import cygrad
     >>> cygrad.cuda.ipc_collect()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cygrad._kernels.device.cupy_library import cupy
 from cygrad.cuda.devices import _index
 
 __all__ = ["clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"]
@@ -21,11 +22,12 @@ def _library() -> Any:
 
 def _measured(device: Any) -> tuple[Any, Any]:
     library = _library()
-    return library, library.nvmlDeviceGetHandleByIndex(_index(device))
+    bus = cupy().cuda.Device(_index(device)).pci_bus_id  # the library counts all GPUs, also those that are hidden here
+    return library, library.nvmlDeviceGetHandleByPciBusId(bus)
 
 
 def utilization(device: Any = None) -> int:
-    """Return the percentage of the last second or so in which kernels ran on a GPU.
+    """Return for what percentage of about the last second kernels were running on a GPU.
 
     >>> import cygrad
     >>> from importlib.util import find_spec
@@ -38,7 +40,7 @@ def utilization(device: Any = None) -> int:
 
 
 def memory_usage(device: Any = None) -> int:
-    """Return the percentage of the last second or so in which a GPU read or wrote its memory.
+    """Return for what percentage of about the last second a GPU was reading or writing its memory.
 
     >>> import cygrad
     >>> from importlib.util import find_spec

@@ -258,7 +258,7 @@ class Categorical(Distribution):
 class OneHotCategorical(Distribution):
     """A class as a one-hot vector; see `Categorical`.
 
-    P(i) = probs[i] / sum(probs), where i is the place of the one.
+    P(i) = probs[i] / sum(probs), where i is the index of the 1.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> d = dist.OneHotCategorical(cygrad.tensor([0.0, 1.0, 0.0]))

@@ -21,7 +21,7 @@ __all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBe
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """A one-hot class whose gradient passes straight through to the probabilities.
 
-    P(i) = probs[i] / sum(probs), where i is the place of the one.
+    P(i) = probs[i] / sum(probs), where i is the index of the 1.
 
     >>> import cygrad, cygrad.distributions as dist
     >>> d = dist.OneHotCategoricalStraightThrough(cygrad.tensor([0.5, 0.5]))

@@ -245,7 +245,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 class SWALR(LRScheduler):
     """Moves the learning rates to `swa_lr` over `anneal_epochs` epochs, along a cosine or a line, and keeps them there.
 
-    With t = min(1, epoch / anneal_epochs) and s = (1 - cos(pi * t)) / 2, or s = t for a line, the rate is
+    With t = min(1, epoch / anneal_epochs) and s = (1 - cos(pi * t)) / 2, or s = t with
+    `anneal_strategy="linear"`, the rate is
     (1 - s) * initial + s * swa_lr.
 
     `swa_lr` is a number, or a list with one per group. Raises `ValueError` if `anneal_strategy` is neither `"cos"`

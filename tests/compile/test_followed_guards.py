@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from compile.followed import Twins, by_backward, chain, reads_gradient
+from compile.followed import SIZE, Twins, by_backward, chain, reads_gradient
 
 import cygrad
 from cygrad._core.replay import program
@@ -79,6 +79,16 @@ def in_another_order(world):
     return value
 
 
+def beside_a_saved_part(world):
+    """The gradient of a leaf is a part of a buffer of which the graph saves another part after the change."""
+    flat, apart = cygrad.zeros(2 * SIZE), cygrad.zeros(SIZE)
+    world.w.grad = flat[:SIZE]
+    other = flat[SIZE:] if getattr(world, "changed", False) else apart
+    value = (chain(world.u * other + world.u) * world.w).sum()
+    value.backward()
+    return value
+
+
 def begun_with(first, other):
     """A pass that begins with another gradient after the change."""
 
@@ -112,6 +122,7 @@ CASES = {
     "a saved tensor was changed in place": Case(modified),
     "saved tensors share memory in another way": Case(in_other_memory),
     "the pass reads the gradient of a leaf": Case(reads_gradient),
+    "the pass changes the version of a saved tensor": Case(beside_a_saved_part),
 }
 
 

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import weakref
 
 import pytest
 from compile.followed import SIZE, Twins, World, by_backward, chain, reads_gradient
@@ -473,3 +474,37 @@ def test_most_random_graphs_are_replayed():
         return sum([twins.both() for _ in range(9)]) > 0
 
     assert sum(map(is_replayed, range(8))) >= 4
+
+
+def test_what_ends_with_the_graph_sees_the_modes_of_the_engine():
+    def step(world):
+        saved = world.u * world.w
+        weakref.finalize(saved, lambda: world.kept.append(cygrad.is_grad_enabled()))
+        value = (saved.tanh() * saved).exp().sigmoid().sum()
+        del saved
+        value.backward()
+        return value
+
+    twins = Twins(step)
+    assert sum([twins.both() for _ in range(8)]) >= 3
+    assert twins.other.kept == twins.eager.kept
+
+
+def test_passes_with_errors_are_no_kind_of_their_own():
+    def step(world):
+        a = world.u * world.w
+        value = (a.tanh() * a).exp().sigmoid().sum()
+        if world.calls % 2 and world.calls > 8:
+            with cygrad.no_grad():
+                a.mul_(2)
+        value.backward()
+        return value
+
+    twins = Twins(step)
+    for _ in range(8):
+        twins.both()
+    before = twins.follower.replays
+    for _ in range(12):
+        twins.both()
+    assert len(twins.follower.kinds) == 1
+    assert twins.follower.replays == before + 6

@@ -308,7 +308,7 @@ import_module("cygrad.errors")
 
 
 class AcceleratorError(RuntimeError):
-    """The class of PyTorch's errors from an accelerator. Those of GPUs are of CuPy's classes here.
+    """PyTorch's class for errors from an accelerator. In cygrad, errors from GPUs are of CuPy's classes instead.
 
     >>> import cygrad
     >>> issubclass(cygrad.AcceleratorError, RuntimeError)

@@ -114,5 +114,8 @@ def see(name, args, **kwargs):
     if has_modes():
         if is_in_pass():
             return None
-        return (torch_function.call(torch_function.function_of(name), args, kwargs),)
-    return torch_function.answer_operator(name, args)
+        function = torch_function.function_of(name)
+        if torch_function.is_operator(name):
+            return (torch_function.ask_operator(function, args, kwargs),)
+        return (torch_function.call(function, args, kwargs),)
+    return None if kwargs else torch_function.answer_operator(name, args)

@@ -255,6 +255,21 @@ def answer(function, *args, **kwargs):
     return (hand_over(function, (*args, *kwargs.values()), tuple(kwargs)),)
 
 
+def is_operator(name):
+    """Whether Python tries the other operand if this method of Tensor returns NotImplemented."""
+    return name.strip("_") in _WITH_OTHERS
+
+
+def ask_operator(function, operands, kwargs):
+    """What a mode or a class makes of an operator; NotImplemented after a TypeError, as in PyTorch: then Python asks
+    the other operand, or compares by identity.
+    """
+    try:
+        return ask(function, operands, operands, kwargs)
+    except TypeError:
+        return NotImplemented
+
+
 def answer_operator(name, operands):
     """Return, in a tuple, what a class makes of an operator of Tensor; None if no class overrides it.
 
@@ -270,8 +285,15 @@ def answer_operator(name, operands):
     return (found,)
 
 
+_REFLECTED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__"}
+
+
 def _refuse(name, a, b):
     """Raise the TypeError that Python raises for an operator, unless there are other ways to answer it."""
+    back = _REFLECTED.get(name, f"__r{name}__" if name in symbols else "")
+    own = getattr(type(b), back, None)
+    if own is not None and own is not getattr(Tensor, back) and not getattr(own, "is_asking", False):
+        return  # the other operand's class has a method of its own for this, which Python calls next
     if name in _COMPARISONS:
         kinds = f"'{type(a).__name__}' and '{type(b).__name__}'"
         raise TypeError(f"'{_COMPARISONS[name]}' not supported between instances of {kinds}")
@@ -391,16 +413,19 @@ def _show_attributes_of(cls):
 
 
 def _asking(plain, method):
-    is_operator = plain.__name__.strip("_") in _WITH_OTHERS  # Python tries the other operand after NotImplemented
+    asks_others = is_operator(plain.__name__)
     forward = _FORWARD.get(plain.__name__)
 
     @wraps(plain)
     def asking(*args, **kwargs):
         if is_taken() and not has_modes():
             return plain(*args, **kwargs)
+        if not asks_others:
+            return call(method, args, kwargs)
+        function = method
         if forward is not None and len(args) == 2 and isinstance(args[1], Tensor):
-            return ask(getattr(Tensor, forward), args[::-1], args[::-1], kwargs)
-        return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
+            function, args = getattr(Tensor, forward), args[::-1]
+        return ask_operator(function, args, kwargs)
 
     found: Any = asking
     found.is_asking = True

@@ -9,6 +9,7 @@ cdef class Followed:            # a kind of passes
     cdef readonly Program program       # None as long as it is not captured
     cdef readonly int stage
     cdef readonly str reason    # why it is left alone, or None
+    cdef int failures           # to capture it
     cdef list places            # which result of the program leaves at each end; -1: none
     cdef readonly Py_ssize_t replays
     cdef Py_ssize_t since_check
@@ -22,6 +23,7 @@ cdef class Followed:            # a kind of passes
 cdef class Follower:
     cdef readonly list kinds            # of Followed, the last used first
     cdef readonly str missed            # why the last pass was not replayed, or None
+    cdef readonly Py_ssize_t replays    # of all passes
     cdef Py_ssize_t every               # check each replay with that number; 0: none
     cdef Py_ssize_t least               # elements of a node's result, on average
     cdef Py_ssize_t rests               # passes that are left alone

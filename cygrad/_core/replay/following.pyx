@@ -37,6 +37,7 @@ from cygrad._kernels.tape.tape cimport Entry, tape_open
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.histories import are_there
 from cygrad._core.replay.program import MISS, Unfit, is_plain_state
+from cygrad._core.replay.schemes import CHANGED
 from cygrad._core.types.device import cpu_device, default_device, defaults
 
 cdef extern from *:
@@ -60,6 +61,7 @@ cdef enum:
     LEAST_NODES = 8             # of as many elements
     MOST_KINDS = 4              # of one function
     MOST_CAPTURES = 12
+    MOST_FAILURES = 3           # of capturing one kind
     FRUITLESS = 16              # passes without a replay, before the first rest
     REST = 64                   # passes: the first rest; each is twice as long as the last one
     MOST_RESTS = 8
@@ -85,13 +87,13 @@ cdef bint follow_run(Run run) except -1:
     cdef Follower follower
     if cygrad_follower == NULL or tape_open:
         return False
+    PyErr_CheckSignals()                # a handler may change anything, so before the comparison
     follower = <Follower>cygrad_follower
     if follower.rests:
         follower.rests -= 1
         return False
     if follower.is_busy or not may_be_followed(run):
         return False
-    PyErr_CheckSignals()                # a handler may change anything, so before the comparison
     follower.is_busy = True
     try:
         return follower.follow(run)
@@ -153,8 +155,9 @@ cdef class Followed:
             found, made = capture(lambda: self.inner(run), arguments, are_there, is_pass=True)
         except Exception as error:              # the engine will raise it, too
             return self.leave(f"it raised {type(error).__name__}")
-        if not isinstance(made, Program):
-            return self.leave(str(made))
+        if not isinstance(made, Program):       # perhaps only because of what another thread did at the same time
+            self.failures += 1
+            return self.leave(str(made)) if self.failures == MOST_FAILURES else 0
         self.program = made
         if (self.program.outside or self.program.n_ranges or self.program.counts or self.program.grads
                 or self.program.lives or self.program.streams):
@@ -205,19 +208,19 @@ cdef class Followed:
         cdef Node node
         cdef Py_ssize_t i, entry
         cdef Tensor grad
-        if not run.keep_graph:
-            for each in self.scheme.done:
-                node = <Node>run.entries[<Py_ssize_t>each].node
-                with cython.critical_section(node):
-                    node.release_variables(run.freed_by)
-        if run.captures is not None:
-            for i, end in enumerate(self.scheme.ends):
-                for position in run.captures[end]:
-                    run.captured[position] = found[i]
-            return 0
-        state.modes = modes | NO_GRAD
+        state.modes = modes | NO_GRAD           # as in the engine, also for finalizers of what is released
         state.run = <void*>run
         try:
+            if not run.keep_graph:
+                for each in self.scheme.done:
+                    node = <Node>run.entries[<Py_ssize_t>each].node
+                    with cython.critical_section(node):
+                        node.release_variables(run.freed_by)
+            if run.captures is not None:
+                for i, end in enumerate(self.scheme.ends):
+                    for position in run.captures[end]:
+                        run.captured[position] = found[i]
+                return 0
             for i in range(len(found)):
                 entry = (<tuple>self.scheme.ends[i])[0]
                 grad = found[i]
@@ -268,14 +271,10 @@ cdef class Follower:
     def __init__(self, Py_ssize_t every=0, Py_ssize_t least=LEAST):
         self.kinds, self.every, self.least = [], every, least
 
-    @property
-    def replays(self):
-        """How many passes were replayed."""
-        return sum([(<Followed>kind).replays for kind in self.kinds])
-
     cdef bint follow(self, Run run) except -1:
         cdef Followed kind
         cdef list kinds = self.kinds
+        cdef bint is_changed = False
         self.fruitless += 1
         if self.fruitless > FRUITLESS:
             self.fruitless = 0
@@ -290,15 +289,22 @@ cdef class Follower:
                     if kind is not kinds[0]:
                         self.kinds = [kind, *[other for other in kinds if other is not kind]]
                     return self.advance(kind, run)
+                is_changed = is_changed or self.missed == CHANGED
             finally:
                 kind.scheme.owners = None       # they belong to the user
+        if is_changed:                          # the engine raises an error: no kind of its own
+            self.missed = CHANGED
+            return False
         kind = Followed()
         try:
             kind.scheme = scheme_of(run)
         except Unfit as reason:
             self.missed = str(reason)
             return False
-        self.kinds = [kind, *kinds[:MOST_KINDS - 1]]
+        if len(kinds) == MOST_KINDS:
+            untrusted = [other for other in kinds if (<Followed>other).stage != TRUSTED]
+            kinds = [other for other in kinds if other is not (untrusted or kinds)[-1]]
+        self.kinds = [kind, *kinds]
         return False
 
     cdef bint advance(self, Followed kind, Run run) except -1:
@@ -321,5 +327,6 @@ cdef class Follower:
             self.missed = kind.program.why_missed()
             return False
         kind.replays += 1
+        self.replays += 1
         self.fruitless = self.rested = 0
         return True

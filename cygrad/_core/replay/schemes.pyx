@@ -28,7 +28,7 @@ from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.opdef cimport OpNode, is_op_node
-from cygrad._core.graph.tensor cimport DISPATCHES, KEEPS_CLASS, Tensor, version_of, wrap
+from cygrad._core.graph.tensor cimport DISPATCHES, KEEPS_CLASS, Tensor, VersionCounter, version_of, wrap
 from cygrad._core.replay.program cimport Argument, matters
 
 from cygrad._core.replay.capture import span_of
@@ -36,6 +36,9 @@ from cygrad._core.replay.program import Unfit
 from cygrad._core.types.dtypes import dtype
 
 cnp.import_array()
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*) noexcept
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(
@@ -45,6 +48,23 @@ cdef extern from "numpy/arrayobject.h":
 cdef unsigned long long LAST = <unsigned long long>-1       # the sequence number of nodes that accumulate
 
 _CONSTANTS = (bool, int, str, bytes, type(None), type(Ellipsis), type, dtype, np.dtype)
+
+
+CHANGED = "a saved tensor was changed in place"     # a reason, for which the engine raises an error
+
+
+cdef bint is_saved_with(Run run, VersionCounter counter) except -1:
+    """Whether a node of a run keeps a tensor with this version counter."""
+    cdef Node node
+    cdef Py_ssize_t i
+    if Py_REFCNT(<PyObject*>counter) == 1:      # that of a gradient alone
+        return False
+    for i in range(run.n_entries):
+        node = <Node>run.entries[i].node
+        for value in (node.saved0, node.saved1, node.saved2, node.saved3):
+            if isinstance(value, Tensor) and (<Tensor>value).counter is counter:
+                return True
+    return False
 
 
 @cython.final
@@ -163,7 +183,7 @@ cdef class Scheme:
         if type(mine) is Kept:
             if isinstance(value, Tensor) and version_of(<Tensor>value) != saved_at and (
                     matters(b"a saved tensor was changed in place")):
-                return "a saved tensor was changed in place"
+                return CHANGED
             return self.misfit_of_memory(<Kept>mine, value)
         if mine is not value and not self.is_like(mine, value) and matters(b"another number is saved"):
             return "another number is saved"
@@ -228,6 +248,9 @@ cdef class Scheme:
             if type(present) is not Tensor or type(present.array) is not cnp.ndarray or present.flags or (
                     present.tangents is not None):
                 return "a leaf has an unusual gradient"
+            if present.counter is not None and is_saved_with(run, present.counter) and (
+                    matters(b"the pass changes the version of a saved tensor")):
+                return "the pass changes the version of a saved tensor"
             array = present.array
             if not cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_WRITEABLE) or (
                     cnp.PyArray_TYPE(array) != cnp.PyArray_TYPE(<cnp.ndarray>(<Tensor>node.leaf).array)):

@@ -397,7 +397,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     `input`: ([n,] channels, height, width); `weight`: (filters, channels / groups, filter height, filter width);
     `bias`: (filters), all of one dtype. The result has one channel per filter, and floor((height + 2 padding - dilation
-    (filter height - 1) - 1) / stride + 1) rows; the number of columns is analogous.
+    (filter height - 1) - 1) / stride + 1) rows; the number of columns follows in the same way.
 
     `stride` is the distance between windows. `padding` is the number of zeros added on each side of the image, or
     'valid' for none, or 'same' to preserve the size (if the total is odd, the extra zero goes at the end). `dilation`
@@ -452,7 +452,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
     `input`: ([n,] filters, height, width); `weight`: (filters, channels / groups, filter height, filter width); `bias`:
     (channels), all of one dtype. The result has (height - 1) stride - 2 padding + dilation (filter height - 1) +
-    output_padding + 1 rows; the number of columns is analogous.
+    output_padding + 1 rows; the number of columns follows in the same way.
 
     `stride`, `padding`, `dilation`, and `groups` are those of the `conv2d` whose transpose this is. `output_padding`
     adds rows and columns at the end, because strided convolutions map images of several sizes to results of the same

@@ -202,7 +202,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     out[i, j] = max of input[i * stride - padding + dilation * k, j * stride - padding + dilation * l] over
     k, l < kernel_size. The result has floor((height + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1) rows;
-    the number of columns is analogous.
+    the number of columns follows in the same way.
 
     `kernel_size` is the window size, `stride` the distance between windows (by default `kernel_size`), `padding` how
     far windows extend beyond the image, at most half of the window size, and `dilation` the distance between elements

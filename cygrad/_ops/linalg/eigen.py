@@ -147,7 +147,7 @@ def linalg_eigh(A, UPLO="L", *, out=None):
 def linalg_eigvalsh(A, UPLO="L", *, out=None):
     """Return the eigenvalues of Hermitian matrices in ascending order; the gradient is that of `linalg.eigh`.
 
-    They are the L of A = V diag(L) V^H.
+    A = V diag(L) V^H, where L are the eigenvalues.
 
     >>> import cygrad
     >>> cygrad.linalg.eigvalsh(cygrad.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -209,7 +209,7 @@ def linalg_eig(input, *, out=None):
 def linalg_eigvals(input, *, out=None):
     """Return the eigenvalues of square matrices, which are complex; the gradient is that of `linalg.eig`.
 
-    They are the L of A V = V diag(L).
+    A V = V diag(L), where L are the eigenvalues.
 
     >>> import cygrad
     >>> cygrad.linalg.eigvals(cygrad.tensor([[0.0, -1.0], [1.0, 0.0]]))

@@ -251,7 +251,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         if not (isinstance(delta, np.number) and delta.dtype.kind in "iuf"):
             raise messages.wrong_type("huber_loss", "delta", 4, "float", delta)
         delta = delta.item()
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     checks.check_floating(x, y, "huber_cpu")
     a, b = promoted(x, y, 0)

@@ -173,7 +173,7 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """Slides filters over images ([n,] in_channels, height, width): `F.conv2d` with its own weight and bias.
 
-    Each length of the output is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
+    Each output size is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
 
     `weight` has the shape (out_channels, in_channels / groups, *kernel_size), `bias` (out_channels,) or is None. Both
     are initialized uniformly in +-1/sqrt(in_channels / groups * taps). `padding_mode` determines the values around the
@@ -193,7 +193,7 @@ class Conv2d(_Conv):
 class Conv3d(_Conv):
     """Slides filters over volumes ([n,] in_channels, depth, height, width): `F.conv3d` with its own weight and bias.
 
-    Each length of the output is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
+    Each output size is floor((length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1).
 
     See `Conv2d`, with three dimensions instead of two.
 
@@ -273,7 +273,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of `Conv2d`: `F.conv_transpose2d` with its own weight and bias. Upsamples images.
 
-    Each length of the output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+    Each output size is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 
     `weight` has the shape (in_channels, out_channels / groups, *kernel_size), `bias` (out_channels,) or is None. If
     called with `output_size`, it uses the output padding that yields this size.
@@ -290,7 +290,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of `Conv3d`: `F.conv_transpose3d` with its own weight and bias. See `ConvTranspose2d`.
 
-    Each length of the output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+    Each output size is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 
     >>> import cygrad
     >>> cygrad.nn.ConvTranspose3d(1, 2, 2, stride=2)(cygrad.ones(1, 1, 2, 3, 4)).shape

@@ -67,7 +67,7 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of images, as `F.max_pool2d`.
 
-    Input shape ([n,] channels, height, width). Each length of the output is
+    Input shape ([n,] channels, height, width). Each output size is
     (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up with `ceil_mode`.
 
     >>> import cygrad
@@ -81,7 +81,7 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of volumes, as `F.max_pool3d`.
 
-    Each length of the output is (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up
+    Each output size is (length + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up
     with `ceil_mode`.
 
     >>> import cygrad
@@ -152,7 +152,7 @@ class _AvgPoolOfImages(_AvgPool):
 class AvgPool2d(_AvgPoolOfImages):
     """The mean of each window of images, as `F.avg_pool2d`.
 
-    Input shape ([n,] channels, height, width). Each length of the output is
+    Input shape ([n,] channels, height, width). Each output size is
     (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
 
     >>> import cygrad
@@ -166,7 +166,7 @@ class AvgPool2d(_AvgPoolOfImages):
 class AvgPool3d(_AvgPoolOfImages):
     """The mean of each window of volumes, as `F.avg_pool3d`.
 
-    Each length of the output is (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
+    Each output size is (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
 
     >>> import cygrad
     >>> cygrad.nn.AvgPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
@@ -308,7 +308,7 @@ class LPPool1d(_LPPool):
 class LPPool2d(_LPPool):
     """The p-norm of each window of images, as `F.lp_pool2d`.
 
-    It is (sum of x^p)^(1/p) over the window. Each length of the output is floor((length - kernel_size) / stride + 1).
+    It is (sum of x^p)^(1/p) over the window. Each output size is floor((length - kernel_size) / stride + 1).
 
     >>> import cygrad
     >>> cygrad.nn.LPPool2d(2, 2)(cygrad.ones(1, 6, 28, 28)).shape
@@ -321,7 +321,7 @@ class LPPool2d(_LPPool):
 class LPPool3d(_LPPool):
     """The p-norm of each window of volumes, as `F.lp_pool3d`.
 
-    It is (sum of x^p)^(1/p) over the window. Each length of the output is floor((length - kernel_size) / stride + 1).
+    It is (sum of x^p)^(1/p) over the window. Each output size is floor((length - kernel_size) / stride + 1).
 
     >>> import cygrad
     >>> cygrad.nn.LPPool3d(2, 2)(cygrad.ones(1, 4, 4, 4)).shape

@@ -5,6 +5,7 @@ Each recomputes the op and asks the engine for the gradient, unless a formula of
 
 import cygrad
 from cygrad import Tensor
+from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.loss import classifier_losses, distribution_losses, pointwise_losses
 from cygrad._ops.nn import activations, embeddings, rectifiers, softmax
 from cygrad._ops.nn.scaled_dot_product import attended
@@ -153,13 +154,13 @@ def native_dropout_backward(grad_output, mask, scale):
 @aten
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
     """Return the gradient of `softmax`, given its result, in `input_dtype`."""
-    return softmax.softmax_backward_data(grad_output, output, dim % max(output.ndim, 1)).to(input_dtype)
+    return softmax.softmax_backward_data(grad_output, output, wrap_dim(dim, output.ndim)).to(input_dtype)
 
 
 @aten
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     """Return the gradient of `log_softmax`, given its result, in `input_dtype`."""
-    return softmax.log_softmax_backward_data(grad_output, output, dim % max(output.ndim, 1)).to(input_dtype)
+    return softmax.log_softmax_backward_data(grad_output, output, wrap_dim(dim, output.ndim)).to(input_dtype)
 
 
 @aten

@@ -210,8 +210,8 @@ def _phase(end_step: float, names: tuple[str, str, str, str]) -> dict[str, Any]:
 class OneCycleLR(_WithMomentum):
     """Raises rates to `max_lr` in the fraction `pct_start` of the steps, from `max_lr / div_factor`, then lowers them.
 
-    At the fraction t of a phase from rate a to rate b, the rate is b + (a - b) * (1 + cos(pi * t)) / 2 for cosines, and
-    a + (b - a) * t for lines.
+    At the fraction t of a phase from rate a to rate b, the rate is b + (a - b) * (1 + cos(pi * t)) / 2 with
+    `anneal_strategy="cos"`, and a + (b - a) * t with "linear".
 
     The final rate is the initial one divided by `final_div_factor`. With `three_phase` the descent
     mirrors the ascent, and the remaining steps anneal to the final rate. Phases are half cosines

@@ -4,6 +4,7 @@ import operator
 
 import pytest
 from oracle.answers import lines
+from oracle.programs import compare
 
 import cygrad
 
@@ -238,3 +239,51 @@ def test_a_refused_call_is_an_error(call):
         x = library.ones(2).as_subclass(RefusingTensor)
         with pytest.raises(TypeError, match="NotImplemented|no implementation found"):
             eval(call, {"x": x})
+
+
+def others(library, x):
+    """What operators of a tensor make of objects that are no numbers, as functions."""
+    for other in (None, "a", [1, 2]):
+        yield from (lambda other=other: x == other, lambda other=other: x != other)
+        yield from (lambda other=other: other == x, lambda other=other: other != x)
+    yield lambda: operator.iadd([1], x)
+
+
+def test_operators_of_objects_that_are_no_numbers():
+    def program(library, say):
+        class Plain(library.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        class Through(library.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+        for call in others(library, library.ones(2).as_subclass(Plain)):
+            say(lambda call=call: str(call()))
+        with Through():
+            for call in others(library, library.ones(2)):
+                say(lambda call=call: str(call()))
+
+    compare(program)
+
+
+def test_reflected_operators_of_a_class_that_refuses():
+    def program(library, say):
+        class Refusing:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return NotImplemented
+
+            def __radd__(self, other):
+                return "added"
+
+            def __lt__(self, other):
+                return "less"
+
+        for x in (library.ones(2), library.nn.Parameter(library.ones(2))):
+            for how in (operator.add, operator.gt, operator.sub):
+                say(lambda x=x, how=how: how(x, Refusing()))
+
+    compare(program)

@@ -5,7 +5,8 @@ of its array to its slot; once all have, it reduces its own part from all slots,
 whence the others fetch it. So each number is computed once, and is the same everywhere. Long arrays go chunk by chunk,
 small enough for the caches, through two slots in turn: who has arrived at a chunk is through with the last but one.
 
-Next to its count of chunks, a process writes what it reduces. So processes that reduce something else are found.
+Next to its count of chunks, each process writes what it reduces, so that a process that reduces something else is
+found.
 
 Processes count their steps in memory next to the slots. This relies on writes being seen in the order they are made,
 which holds for x86; elsewhere `is_ordered` is False, and MPI does it all.
@@ -173,16 +174,21 @@ def _through(handle):
 class _Transfer(Handle):
     def __init__(self, memory, steps):
         self._memory, self._steps = memory, steps
-        self._is_done = False
+        self._is_done, self._error = False, None
 
     def step(self):
-        """Move on; returns whether it is finished."""
-        for _ in self._steps:
-            return False
+        """Move on; returns whether it is finished. An error is raised where this transfer is looked at."""
+        try:
+            for _ in self._steps:
+                return False
+        except DistBackendError as error:
+            self._error = error
         self._is_done = True
         return True
 
     def test(self):
         if not self._is_done:
             self._memory.advance()
+        if self._error is not None:
+            raise self._error
         return self._is_done
