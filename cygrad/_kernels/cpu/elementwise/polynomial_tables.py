@@ -54,20 +54,23 @@ class Tabled:
         """The values for an array, as a dense array in C order."""
         x = dense(x)
         out = new_array(x.shape, x.dtype.num)
-        if self._run(self.table, x, out):
+        used = self.table
+        if self._run(used, x, out):
             x, values = x.reshape(-1), out.reshape(-1)
             for start in range(0, x.size, BLOCK):
-                self._ask(x[start : start + BLOCK], values[start : start + BLOCK])
+                self._ask(used, x[start : start + BLOCK], values[start : start + BLOCK])
         return out
 
-    def _ask(self, x, values):
-        """Fill in the values that are missing in the table."""
+    def _ask(self, used, x, values):
+        """Fill in the values that were missing in the table `used`."""
         rest = np.flatnonzero(values != values)
         if not len(rest):
             return
         kinds = x[rest].view(np.uint32) >> 23
-        if np.any(self.table[0][kinds] == UNKNOWN):
-            self.table = table = self._with(self.table, kinds)
+        table = self.table
+        if np.any(table[0][kinds] == UNKNOWN):
+            self.table = table = self._with(table, kinds)
+        if table is not used:  # what it has by now must come from it, so that the first call gives the bits of the next
             self._run(table, x, values)
             rest = rest[values[rest] != values[rest]]
         with np.errstate(all="ignore"):
