@@ -200,6 +200,26 @@ def test_activations_in_place(name):
         assert found.equal(expected)
 
 
+def test_overloads():
+    """Ops whose overload depends on the kinds of their arguments compute what the functions do."""
+
+    def forward(self, x, y):
+        several = (x > 0).any((0, 1)), (x > 0).all([0]), x[None].squeeze([0]), x.squeeze(0)
+        scaled = torch.rsub(x, y, alpha=3), torch.rsub(x, 2, alpha=3), torch.subtract(x, y, alpha=3), x // 2, x // y
+        images = functional.adaptive_avg_pool2d(x[None], 1), functional.adaptive_avg_pool2d(x[None], (2, 1))
+        kernel = y[None, None]
+        wide = functional.conv_transpose2d(x[None, None], kernel, None, 2, 1, 1)
+        return *several, *scaled, *images, wide, functional.conv_transpose1d(x[:, None], kernel[0], dilation=2)
+
+    args = x, torch.tensor([[2.0, 1.0], [0.5, -1.0]])
+    program = torch.export.export(module(forward), args)
+    for found, expected in zip(program.graph_module(*args), module(forward)(*args), strict=True):
+        assert found.equal(expected) and found.dtype is expected.dtype
+    written = {str(node.target) for node in program.graph.nodes}
+    ops = "any.dims all.dims squeeze.dims squeeze.dim rsub.Tensor rsub.Scalar floor_divide.default"
+    assert {f"aten.{name}" for name in [*ops.split(), "conv_transpose2d.input", "conv_transpose1d.default"]} <= written
+
+
 # -- the module afterwards ---------------------------------------------------------------------------------
 
 

@@ -298,6 +298,13 @@ def _activation(name: str, **parameter: float) -> Any:
     return form
 
 
+def _rsub(given: dict[str, Any]) -> list[Step]:
+    x, other, alpha = _values(given, "input", "other", "alpha", alpha=1)
+    if isinstance(other, fx.Node):
+        return [Step(ops.aten.rsub.Tensor, (x, other), {} if alpha == 1 else {"alpha": alpha})]
+    return _cut(ops.aten.rsub.Scalar, [x, other, alpha], 1)
+
+
 def _converted(kind: Any) -> Any:
     def form(given: dict[str, Any]) -> list[Step]:
         (x, _), *others = given.values()
@@ -386,6 +393,7 @@ _FORMS: dict[str, Any] = {
     "nn.functional.leaky_relu": _activation("leaky_relu", negative_slope=0.01),
     "nn.functional.relu": _activation("relu"),
     "bmm": _bmm,
+    "rsub": _rsub,
     "Tensor.to": _to,
     "to": _to,
     "einsum": _einsum,

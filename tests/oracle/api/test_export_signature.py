@@ -161,7 +161,11 @@ def graphs(torch):
                 functional.adaptive_avg_pool2d(x, (2, 1)),
                 torch.rsub(y, 2),
             )
-            yield from (functional.conv_transpose2d(x, self.kernel), torch.rsub(y, y, alpha=3))
+            yield from (
+                functional.conv_transpose2d(x, self.kernel),
+                torch.rsub(y, y, alpha=3),
+                torch.rsub(y, 2, alpha=3),
+            )
             yield from (functional.conv_transpose2d(x, self.kernel, None, 2, 1, 1), functional.silu(y))
             yield functional.conv_transpose2d(x, self.kernel, stride=(2, 1), dilation=2)
 
