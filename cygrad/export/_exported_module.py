@@ -11,7 +11,7 @@ from cygrad.export._programs.files import read_package
 from cygrad.export._programs.fx_graph import described, plain_tensors
 from cygrad.export._programs.program import Program, mapped
 from cygrad.export._programs.recording import RecordingError, record
-from cygrad.export._programs.sizes import generalized
+from cygrad.export._programs.sizes import generalized, undone
 from cygrad.export.dynamic_shapes import resolved
 from cygrad.export.exported_program import ExportedProgram, ranges_of, shapes_of
 from cygrad.jit._traced import LoadedModule, TopLevelTracedModule, TracedModule, mirrored, module_in, write_module
@@ -55,23 +55,22 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     attributes = {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
-    options: dict[str, Any] = {"attributes": attributes, "plain": plain_tensors(mod), "name": "forward"}
+    options: dict[str, Any] = {
+        "attributes": attributes,
+        "plain": plain_tensors(mod),
+        "name": "forward",
+        "update_buffers": True,
+    }
     kwargs = dict(kwargs or {})
     dynamic_shapes = resolved(dynamic_shapes, mod, args, kwargs)
     copies, copied = (mapped(_copied, each) for each in (args, kwargs))
-    before = [(buffer, buffer.detach().clone()) for buffer in mod.buffers()]
     try:
-        with cygrad.no_grad():
+        with undone(mod, attributes):
             base = record(mod, copies, copied, quiet=True, **options)
-            groups = list(dims_of_shapes(base, dynamic_shapes)[0]) if dynamic_shapes is not None else []
-            program = generalized(mod, copies, copied, base, groups, True, **options)
+        groups = list(dims_of_shapes(base, dynamic_shapes)[0]) if dynamic_shapes is not None else []
+        program = generalized(mod, copies, copied, base, groups, True, **options)
     except RecordingError as error:
         raise UserError(f"the module cannot be exported: {error}") from error
-    finally:
-        with cygrad.no_grad():
-            for buffer, former in before:
-                if not buffer.equal(former):
-                    buffer.copy_(former)
     shapes = shapes_of(program)
     values = {name: described(t) for name, t in program.tensors.items()}
     program.forget()

@@ -246,7 +246,8 @@ def _mapped(function, first, *others):
             if type(other) is not type(first) or len(other) != len(first):
                 raise ValueError(f"the calls differ in their structure: {type(first)}, but got {type(other)}")
         found = {key: _mapped(function, *(each[key] for each in (first, *others))) for key in keys}
-        return found if isinstance(first, dict) else type(first)(found.values())
+        made = getattr(type(first), "_make", type(first))  # a named tuple takes its values one by one
+        return found if isinstance(first, dict) else made(found.values())
     return function(first, *others)
 
 

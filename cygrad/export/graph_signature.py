@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from cygrad import nn
-from cygrad.export._programs.fx_graph import graph_module_of, input_names, lifted
-from cygrad.export._programs.program import Program, Ref, leaves
+from cygrad.export._programs.fx_graph import graph_module_of, lifted, user_inputs
+from cygrad.export._programs.program import Program, Ref
 from cygrad.fx import Node
 
 __all__ = [
@@ -309,11 +309,9 @@ def signature_of(program: Program, module: nn.Module) -> ExportGraphSignature:
     for kind, name, path, _ in lifted(program, module):
         persistent = path in state if kind == "buffer" else None
         inputs.append(InputSpec(_KINDS[kind], TensorArgument(name), path, persistent))
-    shown = input_names(program)
-    for name, structure in program.parameters:
-        for value in leaves([structure]):
-            arg = TensorArgument(shown[value.name]) if type(value) is Ref else ConstantArgument(name, value)
-            inputs.append(InputSpec(InputKind.USER_INPUT, arg))
+    for name, value in user_inputs(program):
+        arg = TensorArgument(name) if type(value) is Ref else ConstantArgument(name, value)
+        inputs.append(InputSpec(InputKind.USER_INPUT, arg))
     found = graph_module_of(program, module).graph.output_node().args[0]
     outputs = [TensorArgument(v.name) if isinstance(v, Node) else ConstantArgument("", v) for v in found]
     return ExportGraphSignature(inputs, [OutputSpec(OutputKind.USER_OUTPUT, arg) for arg in outputs])

@@ -303,9 +303,9 @@ def _is_training(call: Any) -> bool:
 
 
 def _compare(program: Program, function: Any, args: Any, kwargs: Any, attributes: Any, tolerance: float) -> None:
-    with undone(attributes):
+    with undone(function, attributes):
         expected = function(*mapped(_copied, args), **mapped(_copied, kwargs))
-    with undone(attributes):
+    with undone(function, attributes):
         found = program.run(mapped(_copied, args), mapped(_copied, kwargs), lambda name: attributes[name])
     for i, (a, b) in enumerate(zip(leaves(found), leaves(expected))):
         try:

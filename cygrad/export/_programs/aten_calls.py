@@ -50,6 +50,10 @@ def steps_of(target: str, function: Callable[..., Any], args: tuple[Any, ...], k
     packet = getattr(ops.aten, name, None)
     if not isinstance(packet, OpOverloadPacket) or not _is_same(packet, function):
         return [own]
+    if given.pop("inplace", (False,))[0]:
+        packet = getattr(ops.aten, f"{name}_", None)
+        if packet is None:
+            return [own]
     op = _overload(packet, given)
     return [own] if op is None else [Step(op, *_written(name, given))]
 
@@ -92,14 +96,14 @@ def _equal(a: Any, b: Any) -> bool:
 def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload | None:
     """Return the overload of an op that takes these arguments; None if it is not clear which one does."""
     known = [name for name in packet.overloads() if name != "out"]
-    values = [value for value, _ in given.values()]
+    values = [value for key, (value, _) in given.items() if key != "alpha"]
     name = packet.__name__
     if "out" in given:
         return None
     if len(known) == 1:
         found = known[0]
     elif name == "floor_divide":
-        found = "default" if isinstance(values[1], fx.Node) else "Scalar"
+        found = "default"
     elif name.rstrip("_") in ("add", "sub", "mul", "div"):
         found = "Tensor_mode" if "rounding_mode" in given else "Tensor"
     elif known[:2] == ["Scalar", "Tensor"] and len(values) > 1:
@@ -116,10 +120,11 @@ def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload 
     elif name in ("sum", "count_nonzero"):
         found = "dim_IntList" if "dim" in given else "default"
     elif {"default", "dim"} <= set(known) and set(given) <= {"input", "dim", "unbiased", "keepdim", "dtype"}:
-        found = "dim" if "dim" in given else "default"
+        several = "dims" in known and "dim" in given and isinstance(given["dim"][0], (list, tuple))
+        found = "dims" if several else "dim" if "dim" in given else "default"
     elif name == "clamp":
         found = "Tensor" if any(isinstance(value, fx.Node) for value in values[1:]) else "default"
-    elif name in ("bmm", "mm", "addmm", "baddbmm"):
+    elif name in ("bmm", "mm", "addmm", "baddbmm", "copy_"):
         found = "default"
     elif name == "view" and "dtype" not in map(_kind_of, leaves(values[1:])):
         found = "default"
@@ -141,7 +146,8 @@ _OPERATORS = {
 }
 _LISTS = {"sum": "dim", "mean": "dim", "amax": "dim", "amin": "dim", "logsumexp": "dim", "max_pool1d": "kernel_size"}
 _LISTS |= {"std": "dim", "var": "dim", "avg_pool1d": "kernel_size"}
-_LISTS |= {f"adaptive_avg_pool{n}d": "output_size" for n in (1, 2, 3)}
+_POOLS = {f"adaptive_avg_pool{n}d": n for n in (1, 2, 3)}
+_LISTS |= dict.fromkeys(_POOLS, "output_size")
 
 
 def _written(name: str, given: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -152,7 +158,7 @@ def _written(name: str, given: dict[str, Any]) -> tuple[tuple[Any, ...], dict[st
         if isinstance(value, tuple):
             value = list(value[0]) if len(value) == 1 and isinstance(value[0], (list, tuple)) else list(value)
         elif _LISTS.get(name) == key and isinstance(value, int):
-            value = [value]
+            value = [value] * _POOLS.get(name, 1)
         if kind is inspect.Parameter.KEYWORD_ONLY:
             kwargs[key] = value
         else:
@@ -223,7 +229,13 @@ def _group_norm(given: dict[str, Any]) -> list[Step]:
 
 def _embedding(given: dict[str, Any]) -> list[Step]:
     weight, indices, padding = _values(given, "weight", "input", "padding_idx")
-    return _cut(ops.aten.embedding.default, [weight, indices, -1 if padding is None else padding], -1)
+    if padding is None:
+        padding = -1  # what the op takes for none
+    elif not isinstance(padding, fx.Node) and padding < 0:
+        if not weight.meta.get("is_lifted"):  # the number of rows may vary
+            return []
+        padding += weight.meta["val"].shape[0]
+    return _cut(ops.aten.embedding.default, [weight, indices, padding], -1)
 
 
 def _dropout(given: dict[str, Any]) -> list[Step]:
@@ -252,18 +264,45 @@ def _convolution(dims: int) -> Any:
     return form
 
 
-def _plainly(name: str) -> Any:
+def _transposed_convolution(dims: int) -> Any:
     def form(given: dict[str, Any]) -> list[Step]:
-        if any(kind is inspect.Parameter.KEYWORD_ONLY for _, kind in given.values()):
-            return []
-        return [Step(getattr(ops.aten, name).default, tuple(value for value, _ in given.values()), {})]
+        names = ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation")
+        x, w, b, *sizes, groups, dilation = _values(
+            given, *names, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+        )
+        stride, padding, further, dilation = (
+            list(n) if isinstance(n, (list, tuple)) else [n] * dims for n in (*sizes, dilation)
+        )
+        packet = getattr(ops.aten, f"conv_transpose{dims}d")
+        return _cut(
+            getattr(packet, packet.overloads()[0]), [x, w, b, stride, padding, further, groups, dilation],
+            None, [1] * dims, [0] * dims, [0] * dims, 1, [1] * dims,
+        )  # fmt: skip
 
     return form
 
 
-def _relu(given: dict[str, Any]) -> list[Step]:
-    x, inplace = _values(given, "input", "inplace")
-    return [Step((ops.aten.relu_ if inplace else ops.aten.relu).default, (x,), {})]
+def _bmm(given: dict[str, Any]) -> list[Step]:
+    return [Step(ops.aten.bmm.default, tuple(_values(given, "input", "mat2")), {})]
+
+
+def _activation(name: str, **parameter: float) -> Any:
+    """Return the form of an activation with at most one parameter, given with the default of the op."""
+    defaults = {key: float(value) for key, value in parameter.items()}
+
+    def form(given: dict[str, Any]) -> list[Step]:
+        x, *numbers, inplace = _values(given, "input", *parameter, "inplace", **defaults)
+        packet = getattr(ops.aten, f"{name}_" if inplace else name, None)
+        return [] if packet is None else _cut(packet.default, [x, *numbers], *parameter.values())
+
+    return form
+
+
+def _rsub(given: dict[str, Any]) -> list[Step]:
+    x, other, alpha = _values(given, "input", "other", "alpha", alpha=1)
+    if isinstance(other, fx.Node):
+        return [Step(ops.aten.rsub.Tensor, (x, other), {} if alpha == 1 else {"alpha": alpha})]
+    return _cut(ops.aten.rsub.Scalar, [x, other, alpha], 1)
 
 
 def _converted(kind: Any) -> Any:
@@ -349,9 +388,12 @@ _FORMS: dict[str, Any] = {
     "nn.functional.embedding": _embedding,
     "nn.functional.dropout": _dropout,
     **{f"{space}conv{n}d": _convolution(n) for n in (1, 2, 3) for space in ("", "nn.functional.")},
-    **{f"nn.functional.{name}": _plainly(name) for name in ("elu", "leaky_relu")},
-    "bmm": _plainly("bmm"),
-    "nn.functional.relu": _relu,
+    **{f"{space}conv_transpose{n}d": _transposed_convolution(n) for n in (1, 2, 3) for space in ("", "nn.functional.")},
+    "nn.functional.elu": _activation("elu", alpha=1),  # an int, so 1.0 is written
+    "nn.functional.leaky_relu": _activation("leaky_relu", negative_slope=0.01),
+    "nn.functional.relu": _activation("relu"),
+    "bmm": _bmm,
+    "rsub": _rsub,
     "Tensor.to": _to,
     "to": _to,
     "einsum": _einsum,

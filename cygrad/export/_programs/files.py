@@ -11,6 +11,7 @@ for the rest.
 
 import json
 import math
+from collections import namedtuple
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,11 +53,13 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Formula):
         terms = [[c, [list(source) for source in sources]] for c, sources in value.terms]
         return {"size": [terms, value.power, value.factor]}
-    if type(value) is list:
+    if isinstance(value, list):
         return [_encoded(each) for each in value]
-    if type(value) is tuple:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {"fields": [list(value._fields), [_encoded(each) for each in value]]}
+    if isinstance(value, tuple):
         return {"tuple": [_encoded(each) for each in value]}
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {"dict": [[key, _encoded(each)] for key, each in value.items()]}
     if type(value) is slice:
         return {"slice": [_encoded(each) for each in (value.start, value.stop, value.step)]}
@@ -125,6 +128,13 @@ def _as_dict(content: Any, depth: int) -> dict[str, Any]:
     return {_key(key): _decoded(each, depth) for key, each in pairs}
 
 
+def _as_fields(content: Any, depth: int) -> Any:
+    names, values = _listed(content, 2)
+    names = tuple(map(_text, _listed(names)))
+    kind = namedtuple("Fields", names)  # type: ignore[misc]  # raises ValueError for what is no name
+    return kind._make([_decoded(each, depth) for each in _listed(values)])
+
+
 def _key(key: Any) -> Any:
     _require(type(key) in (str, int), f"the key {key!r}")
     return key
@@ -148,6 +158,7 @@ _KINDS: dict[str, Any] = {
     "tensor": lambda content, depth: Ref(_text(content)),
     "size": _as_size,
     "tuple": lambda content, depth: tuple([_decoded(each, depth) for each in _listed(content)]),
+    "fields": _as_fields,
     "dict": _as_dict,
     "slice": lambda content, depth: slice(*[_decoded(each, depth) for each in _listed(content, 3)]),
     "ellipsis": lambda content, depth: Ellipsis,
@@ -174,6 +185,7 @@ def to_text(program: Program) -> str:
         "parameters": [[name, _encoded(value)] for name, value in program.parameters],
         "calls": calls,
         "output": _encoded(program.output),
+        "paths": [[name, path] for name, path in program.paths.items()],
     }
     return json.dumps(content, separators=(",", ":"))
 
@@ -193,6 +205,8 @@ def from_text(text: str, constants: dict[str, Tensor], attributes: set[str]) -> 
             [_call(each) for each in _listed(content.get("calls"))],
             _decoded(content.get("output")),
             constants,
+            {_text(name): _text(path) for name, path in
+             (_listed(pair, 2) for pair in _listed(content.get("paths", [])))},
         )  # fmt: skip
         _check_names(program, attributes)
         program.prepared()

@@ -1,8 +1,11 @@
 """Programs as graphs of `torch.fx`, in the form of PyTorch's exported graphs."""
 
+import keyword
 import linecache
 import operator
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import cygrad
@@ -12,7 +15,7 @@ from cygrad.export._programs.functions import function_named
 from cygrad.export._programs.program import Call, Program, Ref, leaves, mapped
 from cygrad.export._programs.sizes import Formula
 
-__all__ = ["graph_module_of", "described", "input_names", "lifted", "plain_tensors"]
+__all__ = ["graph_module_of", "described", "lifted", "plain_tensors", "user_inputs"]
 
 
 def lifted(program: Program, module: nn.Module) -> Iterator[tuple[str, str, str, Tensor]]:
@@ -20,18 +23,19 @@ def lifted(program: Program, module: nn.Module) -> Iterator[tuple[str, str, str,
 
     The kinds are "parameter", "buffer" and "constant".
     """
+    taken = {name for name, _ in user_inputs(program)}
+
+    def input_of(kind: str, path: str) -> str:
+        return _unique(f"{kind}_{path.removeprefix('self_')}", taken)  # as in PyTorch
+
     for path, parameter in module.named_parameters(remove_duplicate=False):
-        yield "parameter", f"p_{path.replace('.', '_')}", path, parameter
+        yield "parameter", input_of("p", path), path, parameter
     for path, buffer in module.named_buffers(remove_duplicate=False):
-        yield "buffer", f"b_{path.replace('.', '_')}", path, buffer
-    attributes = {path.replace(".", "_"): path for path in plain_tensors(module)}
-    unnamed = 0
+        yield "buffer", input_of("b", path), path, buffer
+    unnamed = (f"lifted_tensor_{i}" for i in count())
     for name, t in program.constants.items():
-        if name not in attributes:
-            attributes[name] = f"lifted_tensor_{unnamed}"
-            unnamed += 1
-        path = attributes[name]
-        yield "constant", f"c_{path.replace('.', '_')}", path, t
+        path = program.paths.get(name) or next(unnamed)
+        yield "constant", input_of("c", path), path, t
 
 
 def plain_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -44,12 +48,25 @@ def plain_tensors(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def input_names(program: Program) -> dict[str, str]:
-    """Return {name of an argument's tensor in the program: name of the graph's input}.
+def user_inputs(program: Program) -> list[tuple[str, Any]]:
+    """Return (name of the graph's input, value) for each value among the arguments.
 
-    The latter has the path of a tensor in lists and dictionaries.
+    The name has the path of a value in lists and dictionaries.
     """
-    return {value.name: name for name, value in _with_paths(program.parameters) if type(value) is Ref}
+    taken: set[str] = set()
+    return [(_unique(name, taken), value) for name, value in _with_paths(program.parameters)]
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """Return an identifier like `name`, in PyTorch's spelling, that is not taken, and take it."""
+    base = re.sub(r"[^a-z0-9]", "_", name.lower())
+    base = base if base.isidentifier() else f"_{base}"
+    found, number = base, 0
+    while found in taken or keyword.iskeyword(found) or found == "self":
+        number += 1
+        found = f"{base}_{number}"
+    taken.add(found)
+    return found
 
 
 def _with_paths(parameters: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -58,7 +75,8 @@ def _with_paths(parameters: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, An
         if isinstance(value, dict):
             yield from _with_paths((f"{name}_{key}", each) for key, each in value.items())
         elif isinstance(value, (list, tuple)) and type(value) is not Ref:
-            yield from _with_paths((f"{name}_{place}", each) for place, each in enumerate(value))
+            places = getattr(value, "_fields", range(len(value)))
+            yield from _with_paths((f"{name}_{place}", each) for place, each in zip(places, value))
         else:
             yield name, value
 
@@ -78,9 +96,10 @@ def graph_module_of(program: Program, module: nn.Module, values: Mapping[str, Te
     for kind, shown, path, t in lifted(program, module):
         own = next(constants) if kind == "constant" else f"self.{path}"
         inputs[id(t)], known[own] = _input(graph, shown), t
+        inputs[id(t)].meta["is_lifted"] = True
         _show(inputs[id(t)], t)
     nodes.update({name: inputs[id(t)] for name, t in known.items() if id(t) in inputs})
-    for shown, value in _with_paths(program.parameters):
+    for shown, value in user_inputs(program):
         node = _input(graph, shown)
         if type(value) is Ref:
             nodes[value.name] = node

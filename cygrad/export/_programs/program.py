@@ -11,6 +11,7 @@ does: `Call.changed`.
 """
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,7 +31,10 @@ class Ref(NamedTuple):
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """Return arguments with each value in lists, tuples, dictionaries and slices replaced by `function(value)`."""
+    """Return arguments with each value in lists, tuples, dictionaries and slices replaced by `function(value)`.
+
+    The containers keep their classes.
+    """
     kind = type(value)
     if kind is list:
         return [mapped(function, each) for each in value]
@@ -40,7 +44,14 @@ def mapped(function: Callable[[Any], Any], value: Any) -> Any:
         return {key: mapped(function, each) for key, each in value.items()}
     if kind is slice:
         return slice(mapped(function, value.start), mapped(function, value.stop), mapped(function, value.step))
-    return function(value)
+    if kind is Ref or not isinstance(value, (list, tuple, dict)):
+        return function(value)
+    if isinstance(value, tuple):  # a named one has `_make`, as its constructor takes the values one by one
+        return getattr(kind, "_make", kind)([mapped(function, each) for each in value])
+    made = copy(value)
+    for key in value if isinstance(value, dict) else range(len(value)):
+        made[key] = mapped(function, value[key])
+    return made
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -95,6 +106,7 @@ class Program:
     calls: list[Call]
     output: Any
     constants: dict[str, Tensor]
+    paths: dict[str, str] = field(default_factory=dict)  # of the constants that are attributes of modules
     # Known only to the one that recorded it: the tensors by name, and how the lengths varied
     tensors: dict[str, Tensor] = field(default_factory=dict, repr=False)
     varying: dict[str, set[int]] = field(default_factory=dict, repr=False)
@@ -211,10 +223,10 @@ def kind_of(structure: Any) -> str:
     """Return how TorchScript writes the type of arguments or results."""
     if type(structure) is Ref:
         return "Tensor"
-    if type(structure) is tuple:
+    if isinstance(structure, tuple):
         return f"({', '.join(map(kind_of, structure))})"
-    if type(structure) is list:
+    if isinstance(structure, list):
         return f"{kind_of(structure[0]) if structure else 'Tensor'}[]"
-    if type(structure) is dict:
+    if isinstance(structure, dict):
         return "Dict(str, Tensor)"
     return "NoneType" if structure is None else type(structure).__name__

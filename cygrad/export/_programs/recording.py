@@ -12,14 +12,14 @@ the end, so that neither identities nor addresses are used twice.
 import enum
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Tensor, nn
 from cygrad._core.errors.sites import is_ours
 from cygrad._core.graph.observers import Listener
 from cygrad.export._programs.functions import READS, name_of
@@ -27,7 +27,16 @@ from cygrad.export._programs.program import Call, Program, Ref, mapped
 from cygrad.overrides import TorchFunctionMode
 from cygrad.utils.warning import warn
 
-__all__ = ["Recorder", "RecordingError", "TracerWarning", "is_recording", "record", "site_of_user"]
+__all__ = [
+    "Recorder",
+    "RecordingError",
+    "TracerWarning",
+    "is_recording",
+    "memory_of",
+    "record",
+    "site_of_user",
+    "version_of",
+]
 
 _MADE_OF_DATA = {"tensor", "as_tensor", "from_numpy", "asarray", "Tensor.new_tensor", "scalar_tensor", "frombuffer"}
 _WARNED = {"tensor", "as_tensor", "from_numpy"}
@@ -106,9 +115,10 @@ class Recorder(TorchFunctionMode):
         self.calls: list[Call] = []
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Tensor] = {}
+        self.paths: dict[str, str] = {}
         self.quiet = quiet
         self._warn_of_constants, self._constants_may_require_grad = warn_of_constants, constants_may_require_grad
-        self._plain = {id(t): path for path, t in plain.items()}
+        self._plain = {id(t): path for path, t in reversed([*plain.items()])}
         self._names: dict[int, str] = {}
         self._places: dict[Any, str] = {}
         self._alive: list[Tensor] = []
@@ -143,10 +153,12 @@ class Recorder(TorchFunctionMode):
     def name(self, t: Tensor, wish: str) -> str:
         """Give a tensor a name that is not taken, as fx does: `relu`, `relu_1`."""
         base = "".join(c if c.isalnum() else "_" for c in wish).strip("_") or "value"
+        if base == "self":  # the module
+            base = "self_"
         count = self._taken.get(base, 0)
         self._taken[base] = count + 1
         name = f"{base}_{count}" if count else base
-        if count and name in self.tensors or base == "self":
+        if count and name in self.tensors:
             return self.name(t, base + "_")
         self._learn(t, name)
         return name
@@ -167,7 +179,10 @@ class Recorder(TorchFunctionMode):
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
                     f"input, or detaching the gradient\n  a tensor of shape {tuple(t.shape)} at {site_of_user()}"
                 )
-            name = self.name(t, self._plain.get(id(t), "constant"))
+            path = self._plain.get(id(t))
+            name = self.name(t, path or "constant")
+            if path is not None:
+                self.paths[name] = path
             with cygrad.no_grad():
                 self.constants[name] = t.detach().clone()
         return Ref(name)
@@ -209,7 +224,7 @@ class Recorder(TorchFunctionMode):
             self._warn_of_read(READS[target], args)
         operands: list[Tensor] = []
         _tensors((kwargs.get("out"), args, kwargs), operands)
-        versions = [_version(t) for t in operands]
+        versions = [version_of(t) for t in operands]
         try:
             written = self.written(args), self.written(kwargs)
             problem = None
@@ -220,7 +235,7 @@ class Recorder(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             self._depth -= 1
-        changed = _distinct([t for t, before in zip(operands, versions) if _version(t) != before])
+        changed = _distinct([t for t, before in zip(operands, versions) if version_of(t) != before])
         made: list[tuple[tuple[Any, ...], Tensor]] = []
         _results(result, (), made)
         if (made or changed) and target not in READS:
@@ -325,7 +340,8 @@ def memory_of(t: Tensor) -> int:
         return 0
 
 
-def _version(t: Tensor) -> int:
+def version_of(t: Tensor) -> int:
+    """Return the version of a tensor; 0 for one that has none."""
     try:
         return t._version
     except RuntimeError:  # tensors of inference mode
@@ -336,7 +352,7 @@ def _version(t: Tensor) -> int:
 
 
 def record(
-    function: Callable[..., Any],
+    function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     *,
@@ -346,23 +362,28 @@ def record(
     constants_may_require_grad: bool = True,
     warn_of_constants: bool = False,
     quiet: bool = False,
+    update_buffers: bool = False,
 ) -> Program:
     """Return the program that a function runs for these arguments.
 
     `attributes` are the parameters and buffers, by name, and `plain` the other tensors of modules, which become
-    constants of these names. The arguments are passed as they are: what the function
-    changes in place is changed. `warn_of_constants` warns of tensors made of Python values, `quiet` of nothing. Raises
-    RecordingError if a part of the function cannot be recorded; what the function raises is passed on.
+    constants of these names. The arguments are passed as they are: what the function changes in place is changed.
+    `warn_of_constants` warns of tensors made of Python values, `quiet` of nothing. With `update_buffers`, `function` is
+    a module, and the program changes a buffer in place that the module sets to another tensor. Raises RecordingError if
+    a part of the function cannot be recorded; what the function raises is passed on.
     """
     kwargs = kwargs or {}
     recorder = Recorder(attributes or {}, plain or {}, warn_of_constants, constants_may_require_grad, quiet)
     parameters = []
     for parameter, value in _by_parameter(function, args, kwargs):
         parameters.append((parameter, _entered(recorder, parameter, value)))
+    buffers = dict(function.named_buffers(remove_duplicate=False)) if update_buffers else {}
     with recorder:
         output = function(*args, **kwargs)
         structure = recorder.written(output)
-    program = Program(name, parameters, recorder.calls, structure, recorder.constants, recorder.tensors)
+    if update_buffers:
+        _update(recorder, function, buffers, output)
+    program = Program(name, parameters, recorder.calls, structure, recorder.constants, recorder.paths, recorder.tensors)
     program.alive = recorder._alive
     return program
 
@@ -377,13 +398,41 @@ def _entered(recorder: Recorder, name: str, value: Any) -> Any:
             return Ref(recorder._names[id(value)])
         return Ref(recorder.name(value, name))
 
-    plain = mapped(lambda each: each, value) if not isinstance(value, Tensor) else value
-    return mapped(enter, plain)
+    return mapped(enter, value)
+
+
+def _update(recorder: Recorder, module: nn.Module, buffers: Mapping[str, Tensor], output: Any) -> None:
+    """Add calls that copy into the buffers what the module has set them to, as PyTorch's programs do."""
+    found = dict(module.named_buffers(remove_duplicate=False))
+    still_used: list[Tensor] = [*found.values(), *module.parameters()]
+    _tensors(output, still_used)
+    memory = {memory_of(t) for t in still_used} - {0}
+    for path, buffer in buffers.items():
+        t = found.get(path)
+        if t is buffer:
+            continue
+        if t is None or t.shape != buffer.shape or t.dtype is not buffer.dtype or t.device != buffer.device:
+            raise RecordingError(
+                f"the buffer {path!r} is set to {'None' if t is None else 'a tensor of another shape, dtype or device'}"
+                "\n  a program can only change the values of a buffer"
+            )
+        place = place_of(t)
+        if place is not None and place == place_of(buffer):  # the same memory
+            continue
+        if memory_of(buffer) in memory:
+            raise RecordingError(
+                f"the buffer {path!r} is set to another tensor, but its former one is still in use\n"
+                "  a program changes the buffer in place: clone what is returned or kept of it"
+            )
+        memory |= {memory_of(buffer)} - {0}  # nor may another buffer share it
+        own = f"self.{path}"
+        recorder.calls.append(Call("Tensor.copy_", (Ref(own), recorder.ref(t)), {}, [], "", (own,)))
 
 
 def _by_parameter(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return (name of the parameter, argument) pairs."""
     names: list[str] = []
+    rest = "arg"
     if hasattr(function, "parameter_names"):  # it runs a program itself
         names += function.parameter_names()
     else:
@@ -394,5 +443,9 @@ def _by_parameter(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         for name, parameter in parameters:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 names.append(name)
-    names += [f"arg_{i}" for i in range(len(names), len(args))]
-    return [*zip(names, args), *kwargs.items()]
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                rest = name
+    further = [f"{rest}_{i}" for i in range(len(args) - len(names))]
+    while {*further} & {*names, *kwargs}:
+        further = [f"{name}_1" for name in further]
+    return [*zip([*names, *further], args), *kwargs.items()]

@@ -22,7 +22,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor, nn
 from cygrad.export._programs.program import Call, Program, Ref, leaves, mapped
-from cygrad.export._programs.recording import RecordingError, TracerWarning, record
+from cygrad.export._programs.recording import RecordingError, TracerWarning, memory_of, record, version_of
 from cygrad.utils.warning import warn
 
 __all__ = ["Formula", "Group", "SizeError", "Variants", "alike", "discovered", "generalized", "resized", "undone"]
@@ -86,17 +86,42 @@ def resized(t: Tensor, dim: int, length: int) -> Tensor:
 
 
 @contextmanager
-def undone(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Context without gradients, after which buffers and random numbers are as they were."""
-    state = {name: t.detach().clone() for name, t in attributes.items() if not isinstance(t, nn.Parameter)}
+def undone(function: Any, attributes: Mapping[str, Tensor]) -> Iterator[None]:
+    """Context without gradients, after which tensors and random numbers are as they were.
+
+    The tensors are `attributes` and, if `function` is a module, those that are plain attributes of its modules. All
+    attributes of these modules are the same objects as before.
+    """
+    modules = list(function.modules()) if isinstance(function, nn.Module) else []
+    tables = [(table, dict(table)) for each in modules for table in _tables(each)]
+    held = [value for table, _ in tables for value in table.values() if isinstance(value, Tensor)]
+    tensors = {id(t): t for t in (*attributes.values(), *held)}.values()
+    former = [(t, version_of(t), t.detach().clone()) for t in tensors]
     try:
         with cygrad.random.fork_rng(), cygrad.no_grad():
             yield
     finally:
+        for table, before in tables:
+            if table.keys() != before.keys() or any(table[name] is not value for name, value in before.items()):
+                table.clear()
+                table.update(before)
         with cygrad.no_grad():
-            for name, before in state.items():
-                if not cygrad.allclose(attributes[name], before, rtol=0, atol=0, equal_nan=True):
-                    attributes[name].copy_(before)
+            for t, version, value in former:
+                if version_of(t) != version or not _has_bytes_of(t, value):  # `t.data` has a version of its own
+                    t.copy_(value)
+
+
+def _tables(module: nn.Module) -> tuple[dict[str, Any], ...]:
+    return vars(module), module._parameters, module._buffers, module._modules
+
+
+def _has_bytes_of(t: Tensor, copy: Tensor) -> bool:
+    """Whether the memory of a tensor has the bytes of a copy; true for tensors without memory of their own."""
+    if not memory_of(t):
+        return True
+    plain = (each.detach().resolve_conj().resolve_neg().contiguous() for each in (t, copy))
+    one, other = (each.reshape(-1).view(cygrad.uint8) for each in plain)
+    return one.equal(other)
 
 
 class Variants:
@@ -121,7 +146,7 @@ class Variants:
             return value
 
         args, kwargs = mapped(other, self.args), mapped(other, self.kwargs)
-        with undone(self.options["attributes"]):
+        with undone(self.function, self.options["attributes"]):
             return record(self.function, args, kwargs, **self.options)
 
 
@@ -318,7 +343,9 @@ class _Fit:
                 for dim in self.varying.get(name, ()):
                     self._add(name, dim)
         output = self._fitted(None, [program.output for program in self.programs])
-        program = Program(base.name, base.parameters, calls, output, base.constants, base.tensors, self.varying)
+        program = Program(
+            base.name, base.parameters, calls, output, base.constants, base.paths, base.tensors, self.varying
+        )
         program.alive = base.alive
         return program
 

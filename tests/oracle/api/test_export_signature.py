@@ -1,5 +1,6 @@
 """Signatures of exported programs, and the lengths that vary, against PyTorch's."""
 
+import collections
 import importlib
 
 import pytest
@@ -124,7 +125,65 @@ def graphs(torch):
             z = torch.stack([parts[0], parts[1]]).mean(1, keepdim=True) / 2 - 1
             return z.pow(2), x[0], x[:, 1], x[1:], x[None], x > 0, x.max(1)[0], x @ x.t(), x.to(torch.float64)
 
+    class Names(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleDict({"layer-1": nn.Linear(4, 4)})
+            self.weights = nn.ParameterDict({"a b": nn.Parameter(torch.ones(4)), "a--b": nn.Parameter(torch.ones(4))})
+            self.a, self.a_b, self.self_w = nn.Module(), nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+            self.a.b, self.w = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+            self.a.c, self.a_c, self.y, self.constant = (torch.ones(4) for _ in range(4))
+
+        def forward(self, p_w, d, d_a, X, y, *args):
+            total = self.layers["layer-1"](p_w) + d["a"] + d_a + X + y + args[0] + args[1]
+            for each in (*self.weights.values(), self.a.b, self.a_b, self.w, self.self_w):
+                total = total + each.clone()
+            return total + self.a.c + self.a_c + self.y + self.constant
+
+    class Containers(nn.Module):
+        def forward(self, named, ordered, default, self_):
+            total = named.first - named.second[0] - ordered["b"] - ordered["a"]
+            return total - default["c"][0] - self_
+
+    class Arguments(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.kernel = nn.Embedding(5, 4, padding_idx=-1), nn.Parameter(torch.ones(4, 3, 3, 3))
+
+        def forward(self, i, x):
+            y = self.tokens(i)
+            yield from (functional.elu(y), functional.elu(y, 0.5), functional.elu(y.clone(), 0.5, True))
+            yield from (functional.leaky_relu(y), functional.leaky_relu(y, 0.3), functional.relu(y.clone(), True))
+            yield from (functional.silu(y.clone(), True), functional.hardswish(y.clone(), inplace=True), y // 2)
+            yield from ((y > 0).any((0, 1)), (y > 0).all([0]), (y > 0).any(0), y.unsqueeze(0).squeeze([0]))
+            yield from (
+                functional.adaptive_avg_pool2d(x, 1),
+                functional.adaptive_avg_pool2d(x, (2, 1)),
+                torch.rsub(y, 2),
+            )
+            yield from (
+                functional.conv_transpose2d(x, self.kernel),
+                torch.rsub(y, y, alpha=3),
+                torch.rsub(y, 2, alpha=3),
+            )
+            yield from (functional.conv_transpose2d(x, self.kernel, None, 2, 1, 1), functional.silu(y))
+            yield functional.conv_transpose2d(x, self.kernel, stride=(2, 1), dilation=2)
+
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.arguments = Arguments()
+
+        def forward(self, i, x):
+            return tuple(self.arguments.forward(i, x))
+
+    Named = collections.namedtuple("Named", "first second")
     x = torch.ones(2, 4)
+    more = [x + n for n in range(10)]
+    yield Names(), (more[0], {"a": more[1]}, more[2], more[3], more[4], more[5], more[6])
+    containers = [collections.OrderedDict(b=more[2], a=more[3]), collections.defaultdict(list, c=[more[4]]), more[5]]
+    yield Containers(), (Named(more[0], (more[1],)), *containers)
+    yield Listed(), (torch.tensor([1, 4]), torch.ones(1, 4, 5, 5))
     yield Attributes().eval(), (x,)
     yield Attributes().train(), (x,)
     yield nn.Linear(4, 3), (x,)
