@@ -131,8 +131,7 @@ def check_numbers(stride, padding, dilation, output_padding, groups):
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     if min(dilation) <= 0:
-        shown = [1, *dilation] if len(dilation) == 1 else list(dilation)  # PyTorch computes these in two dimensions
-        raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
+        raise RuntimeError("non-positive dilation is not supported")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
 

@@ -257,10 +257,6 @@ def test_words_of_settings():
             for v in (0, "'a'")
         ),
         *("torch.nn.GRU(0, 4)", "torch.nn.LSTM(-1, 4)"),
-        *(
-            f"F.conv{n}d(torch.ones((1, 1) + (4,) * {n}), torch.ones((1, 1) + (2,) * {n}), dilation=0)"
-            for n in (1, 2, 3)
-        ),
         *(f"F.adaptive_{kind}_pool1d(x, {size})" for kind in ("avg", "max") for size in ("()", "(1, 2)")),
         *(f"torch.{name}({a}, {b}, 3)" for name in ("linspace", "logspace") for a in ("x", "1") for b in ("x", "2")),
         *(f"torch.multinomial(torch.tensor([1.0, {p}]), {n}, True)" for p in ("-1", "float('inf')") for n in (1, 2)),
