@@ -25,8 +25,8 @@ def numbers(value, function, name, position, dims, empty=None):
         return empty
     if len(given) == 1:
         return given * dims
-    if len(given) != dims and name == "output_size":
-        raise RuntimeError(f"{function}() argument '{name}' should contain {NUMBERS[dims]} int (got {len(given)})")
+    if len(given) != dims == 1 and name == "output_size":
+        raise RuntimeError(f"{function}() argument 'output_size' should contain one int (got {len(given)})")
     if len(given) != dims:
         text = "be omitted, a single int" if name == "stride" else "be a single int"
         many = "tuple of one int" if dims == 1 else f"tuple of {NUMBERS[dims]} ints"
