@@ -111,7 +111,8 @@ def check_wheel(wheel):
     compiled = [name.with_name(name.name.split(".")[0] + ".c") for name in names if name.suffix in (".so", ".pyd")]
     check(compiled == [LIBRARY], f"compiled {sorted(map(str, compiled))}")
     with zipfile.ZipFile(wheel) as archive:
-        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        # At the top: the package itself holds such a file, too, which speaks for `torch`.
+        (metadata,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
         relative = re.findall(r'(?:\]\(|src=")(?!\w+:|#)[^)"]*', archive.read(metadata).decode())
         places = [os.fsencode(CHECKOUT), os.fsencode(Path(sys.base_prefix, "lib"))]
         tied = [info.filename for info in archive.infolist() if any(place in archive.read(info) for place in places)]
