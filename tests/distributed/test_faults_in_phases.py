@@ -1,6 +1,7 @@
 """A rank that is killed, raises, is interrupted or leaves, in each phase of a training: all end, and say where."""
 
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 from mpi_runs import ended, mpiexec, needs_mpi
 
-from cygrad.distributed._c10d.supervision.board import is_alive
+from cygrad.distributed._c10d.supervision import reporter
+from cygrad.distributed._c10d.supervision.board import Board, is_alive
 
 pytestmark = needs_mpi
 PHASES = "forward", "backward", "hook", "collective", "checkpoint"
@@ -127,3 +129,16 @@ def test_a_group_that_one_rank_does_not_make(tmp_path):
     assert code != 0
     assert "Timed out waiting 1500ms for all ranks of new_group([0, 1]) at script.py:5" in output, output
     assert re.search(r"rank 1 \(pid \d+\) before its first collective, its program is at script.py:6", output), output
+
+
+def test_what_was_shared_is_removed_though_all_have_ended_before_the_reporter_began(tmp_path):
+    """On a busy machine a rank may be killed while the reporter still starts."""
+    shared = tmp_path / "mpich_shm_0"
+    shared.write_bytes(b"memory")
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    with open(tmp_path / "board", "w+b") as file:
+        Board(file.fileno(), 1, 1).enter(0, 0, int(gone.stdout))
+        line = [sys.executable, "-I", reporter.__file__, str(file.fileno()), str(shared)]
+        run = subprocess.run(line, pass_fds=[file.fileno()], capture_output=True, text=True, check=True)
+    assert not shared.exists()
+    assert f"rank 0 (pid {int(gone.stdout)}) was the first to end (killed?)" in run.stderr

@@ -33,6 +33,7 @@ from cygrad.distributed._c10d.supervision.board import (
     table,
 )
 from cygrad.distributed._c10d.supervision.debug import DebugLevel, get_debug_level
+from cygrad.distributed._c10d.supervision.leftovers import files_of_mpi
 
 __all__ = ["Guard", "RankFailure", "program_line"]
 
@@ -200,8 +201,10 @@ class Guard:
         here.Barrier()  # all have entered
         if self.index == 0:
             os.unlink(path)
+            program = os.path.join(os.path.dirname(__file__), "reporter.py")
+            # This process names the files: it may be killed before the program has begun to look.
             self._reporter = subprocess.Popen(
-                [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "reporter.py"), str(board.fd)],
+                [sys.executable, "-I", program, str(board.fd), *sorted(files_of_mpi([self._pid]))],
                 pass_fds=[board.fd],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

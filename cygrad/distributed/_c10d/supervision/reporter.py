@@ -1,8 +1,9 @@
 """The program that says how a job ended whose processes were killed, as they cannot.
 
-`python reporter.py FD`: FD is the file of a `Board`. It ends with the processes of the board: without a word if all of
-them have left in order or someone has reported a failure, and else with a table on stderr. Then it removes the files in
-/dev/shm that MPI leaves there when its processes are killed. It needs no packages.
+`python reporter.py FD FILE...`: FD is the file of a `Board`. It ends with the processes of the board: without a word if
+all of them have left in order or someone has reported a failure, and else with a table on stderr. Then it removes the
+files in /dev/shm that MPI leaves there when its processes are killed: each FILE, and what else it has seen them share.
+It needs no packages.
 """
 
 import os
@@ -33,11 +34,11 @@ def _wait_for_an_end(pids):
     return ended
 
 
-def main(fd):
-    """Wait for the end, report it, and clear up."""
+def main(fd, files):
+    """Wait for the end, report it, and remove these files and the others that the processes share."""
     board = board_module.Board(fd)
     pids = [row.pid for row in board.rows()]
-    files = leftovers.files_of_mpi(pids)
+    files = {*files, *leftovers.files_of_mpi(pids)}
     try:
         report(board)
     finally:
@@ -85,4 +86,4 @@ if __name__ == "__main__":
     import board as board_module  # type: ignore[import-not-found]  # the files beside this one
     import leftovers  # type: ignore[import-not-found]
 
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:])
