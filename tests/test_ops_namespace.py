@@ -1,5 +1,8 @@
 """Ops by the names of PyTorch's library; `tests/oracle/ops/test_aten.py` compares their results with PyTorch."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -182,3 +185,10 @@ def test_samples_with_gradients():
         TypeError, match=r"_standard_gamma\(\): argument 'input' \(position 1\) must be Tensor, not float"
     ):
         torch._standard_gamma(3.0)
+
+
+@pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, lambda op: pickle.loads(pickle.dumps(op))])
+def test_copies_of_an_op_are_the_op(take):
+    for op in (torch.ops.aten.add, torch.ops.aten.add.Tensor):
+        assert take(op) is op
+    assert not hasattr(torch.ops.aten.add, "__foo__")

@@ -160,6 +160,8 @@ class Packet(OpOverloadPacket):
         return self.__call__
 
     def __getattr__(self, overload: str) -> Any:
+        if overload.startswith("__"):  # asked before there is a name, and of no op
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{overload}'")
         raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

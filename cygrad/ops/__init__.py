@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import cygrad
 from cygrad._core.graph.opdef import registry
@@ -84,7 +84,28 @@ def _function_of(name: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-class OpOverload:
+class _Named:
+    """What is known by its name: its copies are the thing itself, and a pickle holds the name."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, tuple(str(self).split("."))
+
+
+def _named(namespace: str, *names: str) -> Any:
+    """Return the packet, or the overload, of these names."""
+    found = getattr(sys.modules[__name__], namespace)
+    for name in names:
+        found = getattr(found, name)
+    return found
+
+
+class OpOverload(_Named):
     """An op: equal to others with the same name, and callable if it is a function of the package.
 
     >>> import cygrad
@@ -138,7 +159,7 @@ class OpOverload:
         return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
 
-class OpOverloadPacket:
+class OpOverloadPacket(_Named):
     """The overloads of an op, as attributes; `default` is the one for the usual arguments.
 
     >>> import cygrad
@@ -172,9 +193,10 @@ class OpOverloadPacket:
         return found
 
     def __getattr__(self, overload: str) -> OpOverload:
-        known = overloads_of(self.__name__)
-        is_known = overload in known or f"{self.__name__}.{overload}" in registry
-        if overload.startswith("__") or not (is_known or overload.endswith("out")):
+        if overload.startswith("__"):  # asked before there is a name, and of no op
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{overload}'")
+        is_known = overload in overloads_of(self.__name__) or f"{self.__name__}.{overload}" in registry
+        if not (is_known or overload.endswith("out")):
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         setattr(self, overload, found := OpOverload(self, overload))
         return found
