@@ -213,7 +213,7 @@ class ndarray(NDArrayOperatorsMixin):
     def __getitem__(self, key):
         key = indexing.plain(key)
         if indexing.is_basic(key):
-            return self.part(self.layout[(*key, ...) if Ellipsis not in key else key])
+            return self.part(indexing.view_of(self.layout, key))
         return ndarray(indexing.shape_of(self.shape, key), self.dtype)
 
     def __setitem__(self, key, value):

@@ -37,11 +37,16 @@ def is_basic(key):
     return not any(map(_is_array, key))
 
 
+def view_of(layout, key):
+    """Return the part of a layout that a basic index selects: always a view, since an element would be read."""
+    return layout[key if any(part is Ellipsis for part in key) else (*key, Ellipsis)]
+
+
 def shape_of(shape, key, layout=None):
     """Return the shape of the elements that an index selects, by NumPy's rules for positions among slices."""
     if is_basic(key):
         bare = np.broadcast_to(np.False_, shape) if layout is None else layout
-        return bare[key].shape
+        return view_of(bare, key).shape
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > len(shape):
         raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")

@@ -417,6 +417,9 @@ def unravel_index(indices, shape):
         shape = (int(shape),)
     elif not isinstance(shape, (tuple, list)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for length in shape:
+        if not (isinstance(length, int) or is_integer(length)):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(length)}")
     lengths = integers(shape, "unravel_index", "shape", 2)
     if any(length < 0 for length in lengths):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from cygrad._core.graph.internals import array_of
 
 M = torch.device("meta")
 
@@ -193,3 +194,16 @@ def test_random_numbers_draw_nothing():
     assert torch.equal(torch.get_rng_state(), state)
     with pytest.raises(RuntimeError, match="META device type not an accelerator"):
         torch.Generator("meta")
+
+
+def test_jacobians():
+    x = empty(2)
+    assert torch.autograd.functional.jacobian(lambda x: x * x, x).shape == (2, 2)
+    assert torch.autograd.functional.hessian(lambda x: (x * x).sum(), x).shape == (2, 2)
+
+
+def test_a_single_element_of_the_array():
+    array = array_of(empty(2, 3))
+    array[0, 1], array[1] = 1.0, 2.0  # no memory is touched
+    with pytest.raises(ValueError, match="could not broadcast"):
+        array[0, 1] = [1.0, 2.0]

@@ -88,7 +88,7 @@ def put_indices(t, indices):
     if count > t.ndim:
         raise IndexError(f"too many indices for tensor of dimension {t.ndim} (got {count})")
     if count == 0:
-        raise IndexError("index_put(): at least one index with dimensions is needed")
+        raise RuntimeError("index_put(): at least one index is needed")
     return tuple(indices)
 
 
