@@ -1,5 +1,6 @@
 """Forward mode: levels, dual tensors, and which ops propagate tangents."""
 
+import re
 import warnings
 
 import pytest
@@ -215,3 +216,83 @@ def test_jvp_gives_no_tangent_of_what_has_no_derivative():
         Two.apply(make_dual(torch.ones(2), torch.ones(2)))
     with dual_level():  # still works after the error
         assert unpack_dual(make_dual(torch.ones(2), torch.ones(2)) * 2).tangent.tolist() == [2.0, 2.0]
+
+
+def custom(forward, jvp):
+    """A custom Function with these two."""
+    return type("Custom", (torch.autograd.Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+
+
+NOT_A_VIEW = "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+
+
+@pytest.mark.parametrize(
+    ("jvp", "takes_view", "error"),
+    [
+        (lambda ctx, v: v[:2], False, None),
+        (lambda ctx, v: v[:2], True, None),
+        (lambda ctx, v: v[:2].clone(), False, NOT_A_VIEW),
+        (lambda ctx, v: None, False, NOT_A_VIEW),
+        (lambda ctx, v: v.clone()[:2], False, "jvp is not returning a view of the given grad input."),
+        (lambda ctx, v: v.clone()[:2], True, "jvp is not returning a view of the same base as the given grad input."),
+    ],
+)
+def test_tangents_of_views_made_by_functions_are_views(jvp, takes_view, error):
+    function = custom(lambda ctx, x: x[:2], jvp)
+    with dual_level():
+        x = make_dual(torch.ones(4), torch.ones(4))
+        x = x.view_as(x) if takes_view else x
+        if error is None:
+            assert tangent(function.apply(x)).tolist() == [1, 1]
+        else:
+            with pytest.raises(RuntimeError, match=re.escape(error)):
+                function.apply(x)
+
+
+def test_inputs_returned_as_is_have_tangents_that_are_views():
+    with dual_level():
+        x = make_dual(torch.ones(2), torch.ones(2))
+        kept = custom(lambda ctx, x: x, lambda ctx, v: v.view_as(v)).apply(x)
+        assert tangent(kept).tolist() == [1, 1]
+        with pytest.raises(RuntimeError, match=re.escape(NOT_A_VIEW)):
+            custom(lambda ctx, x: x, lambda ctx, v: v * 2).apply(x)
+
+
+@pytest.mark.parametrize(
+    ("jvp", "error"),
+    [
+        (lambda ctx, v: v.mul_(2), None),
+        (lambda ctx, v: v * 2, "An inplace custom Function is not modifying the forward mode gradients inplace."),
+        (lambda ctx, v: None, "An inplace custom Function is not modifying the forward mode gradients inplace."),
+        (lambda ctx, v: v.mul_(2).view_as(v), "not returning the forward mode gradients as-is."),
+    ],
+)
+def test_tangents_of_inputs_changed_by_functions_are_changed(jvp, error):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    v = torch.ones(2)
+    with dual_level():
+        x = make_dual(torch.ones(2), v)
+        if error is None:
+            assert tangent(custom(forward, jvp).apply(x)) is v and v.tolist() == [2, 2]
+        else:
+            with pytest.raises(RuntimeError, match=error):
+                custom(forward, jvp).apply(x)
+
+
+def test_functions_give_integers_no_tangent():
+    seen = []
+
+    def jvp(ctx, *tangents):
+        seen.append(tangents[1])
+        return tangents[0], tangents[0].clone() if len(seen) == 2 else None, tangents[0]
+
+    function = custom(lambda ctx, x, n: (x.clone(), n.clone(), object()), jvp)
+    with dual_level():
+        x, n = make_dual(torch.ones(2), torch.ones(2)), torch.ones(2, dtype=torch.int64)
+        _, number, _ = function.apply(x, n)  # a tangent for what is no tensor is ignored
+        assert tangent(number) is None and seen == [None]
+        with pytest.raises(RuntimeError, match="You should return None at that position instead."):
+            function.apply(x, n)
