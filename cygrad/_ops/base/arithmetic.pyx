@@ -60,7 +60,7 @@ cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
     >>> cygrad.add(cygrad.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    if alpha is 1 or alpha == 1:
+    if alpha is 1 or (type(alpha) is int and alpha == 1):
         return apply2(ADD, input, other, out)
     return scaled(ADD, input, other, alpha, out)
 
@@ -89,7 +89,7 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
     tensor([3., 5.])
     """
     check_not_bool(input, other)
-    if alpha is 1 or alpha == 1:
+    if alpha is 1 or (type(alpha) is int and alpha == 1):
         return apply2(SUB, input, other, out)
     return scaled(SUB, input, other, alpha, out)
 
@@ -156,7 +156,7 @@ cdef Tensor alpha_times(object value, object alpha, dtype kind):
     """Return `alpha * value` in the dtype of the result, which `alpha` does not affect."""
     if isinstance(alpha, bool) and kind.category != BOOLEAN:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and kind.category < FLOATING:
+    if isinstance(alpha, (float, complex)) and kind.category < FLOATING:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind.category < COMPLEX:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")

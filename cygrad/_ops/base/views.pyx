@@ -119,7 +119,8 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
     if wanted.itemsize != own.itemsize:
         checks().check_other_itemsize(t, own, wanted)
     out = detached(t)
-    out.array = t.array.view(wanted.numpy) if wanted is not own else t.array.view()
+    array = t.array if t.array.size else checks().with_strides(t)
+    out.array = array.view(wanted.numpy) if wanted is not own else array.view()
     cut(out, t, CUT_NON_DIFFERENTIABLE, "view")
     return out
 

@@ -11,6 +11,7 @@ from cygrad._core.graph.internals import array_of, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.types.memory_format import preserve_format, suggested
 from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
 from cygrad._ops.base.arguments import each_integer, require, variadic
 from cygrad._ops.base.creation import blank_like
@@ -44,7 +45,10 @@ def _resized(t, size, memory_format):
     array = array_of(t)
     if size == array.shape and memory_format is None:
         return t
+    _check_lengths(size, array.itemsize)
     wanted = np.empty(size, array.dtype, like=array)
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
     if memory_format is not None:
         wanted = blank_like(tensor_of(wanted), t.dtype, memory_format)
     found = on_memory_of(array, wanted)
@@ -58,6 +62,16 @@ def _resized(t, size, memory_format):
     return t
 
 
+def _check_lengths(size, itemsize):
+    """Raise RuntimeError if the number of elements, a stride or the number of bytes does not fit 64 bits."""
+    if math.prod(size) >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if math.prod(max(n, 1) for n in size[1:]) >= 2**63:
+        raise RuntimeError("Stride calculation overflowed")
+    if math.prod(size) * itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+
+
 def resize_as_(self, the_template, *, memory_format=None):
     """Change the size of this tensor in place to that of `the_template`; see `resize_`.
 
@@ -69,6 +83,8 @@ def resize_as_(self, the_template, *, memory_format=None):
     t = require(self, "resize_as_", "self")
     if not isinstance(the_template, Tensor):
         raise messages.wrong_type("resize_as_", "the_template", 1, "Tensor", the_template)
+    if memory_format is preserve_format:
+        memory_format = suggested(array_of(the_template))
     return _resized(t, tuple(the_template.shape), memory_format)
 
 

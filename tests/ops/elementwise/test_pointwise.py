@@ -530,3 +530,14 @@ def test_results_lie_in_memory_as_the_operand_does(name, order):
     assert found.stride() == x.stride() and found.equal(expected)
     apart = getattr(torch, name)(*[t[:, ::2] for t in operands])
     assert apart.equal(expected[:, ::2])
+
+
+@pytest.mark.parametrize("op", [torch.add, torch.sub])
+def test_alpha_has_the_kind_of_the_result(op):
+    for operands in ((1, 1), (torch.ones(2), 1), (1.5, torch.tensor(2))):
+        with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results."):
+            op(*operands, alpha=True)
+    for alpha in (1.0, 2.5, 2j):
+        with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating"):
+            op(torch.tensor([1]), 1, alpha=alpha)
+    assert torch.add(torch.tensor(True), torch.tensor(True), alpha=True).item() is True

@@ -36,3 +36,26 @@ def test_read_only_memory_stays_read_only():
 def test_sparse_tensors_become_dense_after_resizing():
     assert torch.arange(4.0).resize_(2).tolist() == [0, 1]
     assert torch.eye(2).to_sparse().to_dense().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [
+        ([2, 4, 2**29, 2**29], r"Storage size calculation overflowed with sizes=\[2, 4, 536870912, 536870912\]"),
+        ([8, 8, 2**29, 2**29], "numel: integer multiplication overflow"),
+        ([0, 4, 2**61], "Stride calculation overflowed"),
+    ],
+)
+def test_sizes_beyond_64_bits(size, error):
+    x = torch.empty((), dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=error):
+        x.resize_(size)
+    assert x.shape == ()
+
+
+def test_resize_as_keeps_the_memory_format():
+    like = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    found = torch.randn(like.numel()).resize_as_(like, memory_format=torch.preserve_format)
+    assert found.stride() == like.stride() and torch.zeros(96).resize_as_(like).is_contiguous()
+    with pytest.raises(RuntimeError, match="Unsupported memory formatPreserve"):
+        torch.zeros(4).resize_(2, 2, memory_format=torch.preserve_format)

@@ -254,3 +254,10 @@ def test_errors(call, error, line):
         call(x)
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert x._version == 0
+
+
+def test_strides_of_empty_tensors_seen_as_another_dtype():
+    assert torch.empty(0, 4).view(torch.float64).stride() == (2, 1)
+    assert torch.empty(0, 4).view(torch.int16).stride() == (8, 1)
+    assert torch.empty(3, 0, 2).view(torch.int16).stride() == (4, 4, 1)
+    assert torch.empty(4, 5, 10)[:, :0].view(torch.int8).stride() == (200, 40, 1)

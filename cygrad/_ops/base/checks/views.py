@@ -1,5 +1,7 @@
 """Errors for views with an invalid shape or dtype, as PyTorch words them."""
 
+import numpy as np
+
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 
@@ -87,3 +89,11 @@ def no_expansion(t, wanted):
         f"The expanded size of the tensor ({wanted[i]}) must match the existing size ({shape[i - added]}) at "
         f"non-singleton dimension {i}.  Target sizes: {list(wanted)}.  Tensor sizes: {list(shape)}"
     )
+
+
+def with_strides(t):
+    """Return the array of an empty tensor with the tensor's strides, which NumPy leaves at 0."""
+    array = array_of(t)
+    if not isinstance(array, np.ndarray) or any(array.strides):
+        return array
+    return np.lib.stride_tricks.as_strided(array, strides=[step * array.itemsize for step in t.stride()])
