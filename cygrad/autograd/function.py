@@ -18,6 +18,9 @@ __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 FunctionCtx = PyNode
 
 
+_OF_NODES = {"_materialize_non_diff_grads": True}  # attributes that `forward` may set on its `ctx`
+
+
 class Function(PyNode):
     """Base class of functions with custom gradients.
 
@@ -66,7 +69,7 @@ class Function(PyNode):
         super().__init_subclass__(**kwargs)
         once = {"saved_tensors": property(_saved_once)} if cls.clear_saved_tensors_on_access else {}
         cls._has_vmap = cls.vmap is not Function.vmap
-        cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls, **once})
+        cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {**_OF_NODES, "_forward_cls": cls, **once})
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -302,7 +305,7 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-Function._backward_cls = type("FunctionBackward", (PyNode,), {"_forward_cls": Function})
+Function._backward_cls = type("FunctionBackward", (PyNode,), {**_OF_NODES, "_forward_cls": Function})
 
 
 class _DelayedError(Function):
@@ -318,7 +321,16 @@ class _DelayedError(Function):
         raise RuntimeError(ctx.message)
 
 
-_DelayedError._backward_cls.__name__ = "torch::autograd::Error"
+class _Error(_DelayedError._backward_cls):  # type: ignore[name-defined, misc]
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
+
+_Error.__name__ = _Error.__qualname__ = "Error"
+_DelayedError._backward_cls = _Error
+
+
+_NOTHING = Tensor([])  # stands for an output that is None
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -350,10 +362,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         single = not isinstance(outputs, tuple)
         outputs = (outputs,) if single else outputs
-        tensors = [value.detach().requires_grad_() for value in outputs if value is not None]
+        tensors = [_NOTHING if value is None else value.detach().requires_grad_() for value in outputs]
         message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        refused = iter(_DelayedError.apply(message, *tensors))
-        outputs = tuple(None if value is None else next(refused) for value in outputs)
+        refused = _DelayedError.apply(message, *tensors)
+        outputs = tuple(None if value is None else new for value, new in zip(outputs, refused))
         return outputs[0] if single else outputs
 
     return wrapper

@@ -361,6 +361,12 @@ def call_jvp(PyNode node not None, tangents):
         node.in_jvp = False
 
 
+cdef bint stays_undefined(PyNode node, Tensor t) except -1:
+    """Whether backward is given None, not zeros, for an output that was marked as not differentiable."""
+    return (node.non_differentiable is not None and contains(node.non_differentiable, t)
+            and not node._materialize_non_diff_grads)
+
+
 cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flags, tuple not_as_is):
     """Return the outputs with their new histories. `not_as_is`: inputs that may not be returned unchanged."""
     cdef Py_ssize_t i, joined = 0
@@ -369,7 +375,7 @@ cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flag
     check_marks(node, args, results)
     node.n_outputs = <int>len(results)
     for value in results:
-        metas.append(None if not isinstance(value, Tensor)
+        metas.append(None if not isinstance(value, Tensor) or stays_undefined(node, <Tensor>value)
                      else ((<Tensor>value).array.shape, (<Tensor>value).array.dtype.num))
     node.metas = tuple(metas)
     for i in range(len(results)):

@@ -586,7 +586,8 @@ cdef object type_named(str name):
     cdef PyTypeObject* new
     found = types_of_nodes.get(name)
     if found is None:
-        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+        short = name.rpartition("::")[2]
+        found = type(short, (OpNode,), {"__slots__": (), "__module__": "builtins"})
         new = <PyTypeObject*>found
         new.tp_dealloc, new.tp_traverse, new.tp_clear = like.tp_dealloc, like.tp_traverse, like.tp_clear
         Py_INCREF(found)

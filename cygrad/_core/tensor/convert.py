@@ -326,7 +326,8 @@ def __format__(self, spec):
 
 def __dir__(self):
     """Return the names of all attributes."""
-    return sorted({*object.__dir__(self), *attributes_of(self)})
+    names = {*object.__dir__(self), *attributes_of(self)}
+    return sorted(names if self.is_cuda else names - {"__cuda_array_interface__"})
 
 
 bind(

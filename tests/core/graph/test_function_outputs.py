@@ -377,3 +377,54 @@ def test_gradients_in_a_box():
     first, _ = Both.apply(x)
     (g,) = torch.autograd.grad(first, x, create_graph=True)
     assert g.item() == 2
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_gradients_of_non_differentiable_outputs_may_stay_none(flag):
+    seen = []
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert ctx._materialize_non_diff_grads is True
+            ctx._materialize_non_diff_grads = flag
+            marked, kept = x.clone(), x.clone()
+            ctx.mark_non_differentiable(marked)
+            return kept, marked, x.clone()
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.extend(None if g is None else g.tolist() for g in grads)
+            return grads[0]
+
+    Function.apply(torch.ones(2, requires_grad=True))[0].sum().backward()
+    assert seen == [[1, 1], [0, 0] if flag else None, [0, 0]]
+
+
+def test_names_of_nodes_of_the_engine():
+    x = torch.ones(2, requires_grad=True)
+    copied, view = torch.zeros(2).copy_(x).grad_fn, torch.zeros(2)
+    view[:1].copy_(x[:1])
+    nodes = copied, view.grad_fn, copied.next_functions[1][0]
+    assert [type(node).__name__ for node in nodes] == ["CopyBackwards", "CopySlices", "AccumulateGrad"]
+    assert [node.name() for node in nodes] == [f"torch::autograd::{type(node).__name__}" for node in nodes]
+
+
+def test_the_node_that_refuses_a_second_derivative():
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, factor, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            a, b = ctx.saved_tensors
+            return grad * b, None, grad * a
+
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    given = torch.ones(2, requires_grad=True)
+    node = torch.autograd.grad(Product.apply(a, 2, b), a, given, create_graph=True)[0].grad_fn
+    assert (type(node).__name__, node.name()) == ("Error", "torch::autograd::Error")
+    assert [type(each).__name__ for each, _ in node.next_functions] == ["AccumulateGrad", "NoneType", "AccumulateGrad"]
