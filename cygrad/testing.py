@@ -46,6 +46,7 @@ def assert_close(
     `atol` must be given together; by default they depend on the dtype: 1.3e-6 and 1e-5 for float32, 1e-7 and 1e-7 for
     float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for integers; the larger ones if dtypes differ.
     Sparse tensors are compared by their indices and values, or as dense ones without `check_layout` if layouts differ.
+    Tensors on the device "meta" are compared by shape, dtype and the like alone.
     Shapes must be equal, as must dtypes with `check_dtype`, and strides with `check_stride`.
     `msg` replaces the error text, or is a function that derives a text from it.
 
@@ -219,6 +220,8 @@ def _of_tensors(a, b, options):
         if ours != theirs:
             return f"The values for attribute '{name}' do not match: {ours} != {theirs}."
     tolerances = options["tolerances"] or _tolerances(a.dtype, b.dtype)
+    if a.is_meta or b.is_meta:  # which have no elements to compare
+        return None
     a, b = a.detach().cpu(), b.detach().cpu()
     if a.layout is not b.layout:
         a, b = (x if x.layout is cygrad.strided else x.to_dense() for x in (a, b))
