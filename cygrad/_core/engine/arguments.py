@@ -126,6 +126,15 @@ def as_subclass(gradients, cls):
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 
+def as_overriding(gradients, tensors):
+    """Convert gradients to the class of the first of the tensors whose class overrides calls, if there is one."""
+    for tensor in tensors:
+        cls = type(tensor)
+        if cls is not Tensor and getattr(cls, "_results_keep_class", True) is None:
+            return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
+    return gradients
+
+
 # -- roots --
 
 

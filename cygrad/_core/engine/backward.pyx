@@ -136,6 +136,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     model = model_of(outputs + targets)
     if model is not None:
         results = arguments.as_subclass(results, type(model))
+    else:
+        results = arguments.as_overriding(results, outputs + targets)
     return dict(zip(inputs, results)) if type(inputs) is dict else results
 
 
