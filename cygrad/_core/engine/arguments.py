@@ -126,13 +126,21 @@ def as_subclass(gradients, cls):
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 
-def as_overriding(gradients, tensors):
-    """Convert gradients to the class of the first of the tensors whose class overrides calls, if there is one."""
+def is_overridden(tensors):
+    """Whether a call with these tensors is for the class of one of them to answer."""
     for tensor in tensors:
-        cls = type(tensor)
-        if cls is not Tensor and getattr(cls, "_results_keep_class", True) is None:
-            return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
-    return gradients
+        if type(tensor) is not Tensor and getattr(type(tensor), "_results_keep_class", True) is None:
+            from cygrad._core.registry.torch_function import is_taken  # needed only for such classes
+
+            return not is_taken()
+    return False
+
+
+def answer_of_class(function, args, options):
+    """Let the class of the tensors answer a call."""
+    from cygrad._core.registry.torch_function import call  # needed only for such classes
+
+    return call(function, args, options)
 
 
 # -- roots --

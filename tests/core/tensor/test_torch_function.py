@@ -246,7 +246,10 @@ def test_what_a_class_calls_returns_plain_tensors():
 
 def test_gradients_of_a_class_that_asks(x):
     x.requires_grad_()
-    (gradient,) = torch.autograd.grad((x * 2).sum(), x)
-    assert type(gradient) is Noted
+    loss = (x * 2).sum()
+    (gradient,), names = noted(lambda: torch.autograd.grad(loss, x, retain_graph=True))
+    assert type(gradient) is Noted and names == ["grad"]
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(torch.autograd.grad(loss, x)[0]) is torch.Tensor
     with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
         iter(x.sum())
