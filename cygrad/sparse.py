@@ -18,6 +18,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.errors.messages import wrong_type as _wrong_type
 from cygrad._kernels.sparse.errors import not_for as _not_for
 from cygrad._ops.sparse import creation as _creation
 from cygrad._ops.sparse import products as _products
@@ -53,6 +54,9 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     tensor([[1.],
             [2.]])
     """
+    for i, (name, value) in enumerate((("sparse", mat1), ("dense", mat2)), 1):
+        if not isinstance(value, Tensor):
+            raise _wrong_type("_sparse_mm", name, i, "Tensor", value)
     if reduce is not None:
         return _products.reduced(mat1, mat2, reduce)
     if mat1.layout is cygrad.strided and mat2.layout is cygrad.strided:
@@ -85,6 +89,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
             [0, 2, 6],
             [0, 0, 3]])
     """
+    for i, (name, value) in enumerate((("diagonals", diagonals), ("offsets", offsets)), 1):
+        if not isinstance(value, Tensor):
+            raise _wrong_type("_spdiags", name, i, "Tensor", value)
     rows, places = (diagonals.unsqueeze(0) if diagonals.ndim == 1 else diagonals), offsets.reshape(-1)
     if diagonals.ndim not in (1, 2):
         raise RuntimeError("Diagonals must be vector or matrix")
@@ -96,10 +103,10 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         raise RuntimeError(f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(places)})")
     if layout not in (None, cygrad.sparse_coo, cygrad.sparse_csr, cygrad.sparse_csc):
         raise RuntimeError(
-            f"Only output layouts (Sparse, SparseCsc and SparseCsr) are supported, got {_creation.word(layout)}"
+            f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {_creation.word(layout)}"
         )
     if offsets.dtype is not cygrad.int64:
-        raise RuntimeError(f"Offset Tensor must have dtype Long, got {offsets.dtype.type_name}")
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {offsets.dtype.type_name}")
     if len(set(places.tolist())) != len(places):
         raise RuntimeError("Offset tensor contains duplicate values")
     height, width = shape

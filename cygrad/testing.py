@@ -45,6 +45,8 @@ def assert_close(
     Compares tensors, NumPy arrays, numbers, None, and sequences and mappings of these, which may be nested. `rtol` and
     `atol` must be given together; by default they depend on the dtype: 1.3e-6 and 1e-5 for float32, 1e-7 and 1e-7 for
     float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for integers; the larger ones if dtypes differ.
+    Sparse tensors are compared by their indices and values, or as dense ones without `check_layout` if layouts differ.
+    Tensors on the device "meta" are compared by shape, dtype and the like alone.
     Shapes must be equal, as must dtypes with `check_dtype`, and strides with `check_stride`.
     `msg` replaces the error text, or is a function that derives a text from it.
 
@@ -217,13 +219,54 @@ def _of_tensors(a, b, options):
         ours, theirs = (getattr(x, name) if name != "stride()" else x.stride() for x in (a, b))
         if ours != theirs:
             return f"The values for attribute '{name}' do not match: {ours} != {theirs}."
-    rtol, atol = tolerances = options["tolerances"] or _tolerances(a.dtype, b.dtype)
+    tolerances = options["tolerances"] or _tolerances(a.dtype, b.dtype)
+    if a.is_meta or b.is_meta:  # which have no elements to compare
+        return None
     a, b = a.detach().cpu(), b.detach().cpu()
+    if a.layout is not b.layout:
+        a, b = (x if x.layout is cygrad.strided else x.to_dense() for x in (a, b))
     if a.dtype is not b.dtype:
         common = cygrad.promote_types(a.dtype, b.dtype)
         a, b = a.to(common), b.to(common)
     if a.dtype in (cygrad.bool, cygrad.uint8):  # signed, so that differences can be negative
         a, b = a.to(cygrad.int64), b.to(cygrad.int64)
+    if a.layout is not cygrad.strided:
+        return _of_sparse(a, b, options, tolerances)
+    return _of_elements(a, b, options, tolerances, "Tensor-likes")
+
+
+# What PyTorch calls the indices of each layout.
+_INDICES = {
+    "coo": ("indices",),
+    "csr": ("crow_indices", "col_indices"),
+    "csc": ("ccol_indices", "row_indices"),
+    "bsr": ("crow_indices", "col_indices"),
+    "bsc": ("ccol_indices", "row_indices"),
+}
+
+
+def _of_sparse(a, b, options, tolerances):
+    """Compare the parts of two sparse tensors of one layout; coordinates are merged if only one has them in order."""
+    kind = str(a.layout).rpartition("_")[2]
+    if kind == "coo" and a.is_coalesced() is not b.is_coalesced():
+        a, b = a.coalesce(), b.coalesce()
+    if a._nnz() != b._nnz():
+        return (
+            f"The number of specified values in sparse {kind.upper()} tensors does not match: {a._nnz()} != {b._nnz()}"
+        )
+    prefix = "_" if kind == "coo" else ""
+    for part in _INDICES[kind]:
+        ours, theirs = (getattr(x, prefix + part)() for x in (a, b))
+        text = _of_elements(ours, theirs, options, _EQUAL, f"Sparse {kind.upper()} {part}")
+        if text is not None:
+            return text
+    ours, theirs = (getattr(x, prefix + "values")() for x in (a, b))
+    return _of_elements(ours, theirs, options, tolerances, f"Sparse {kind.upper()} values")
+
+
+def _of_elements(a, b, options, tolerances, what):
+    """Compare two dense tensors; `what` they are called in the error text."""
+    rtol, atol = tolerances
     close = cygrad.isclose(a, b, rtol=rtol, atol=atol, equal_nan=options["equal_nan"])
     if close.all():
         return None
@@ -234,7 +277,7 @@ def _of_tensors(a, b, options):
     ratio = gap / b.abs()
     wrong, total = (~close).sum().item(), close.numel()
     kind, allowed = _words(tolerances)
-    lines = [f"Tensor-likes are not {kind}!\n", f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})"]
+    lines = [f"{what} are not {kind}!\n", f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})"]
     for name, values, more in zip(("absolute", "relative"), (gap, ratio), allowed, strict=True):
         values = values.masked_fill(close, 0)
         place = int(values.argmax())

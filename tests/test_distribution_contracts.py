@@ -399,3 +399,21 @@ def test_helpers_for_matrices():
         tril_matrix_to_vec(factor, 3)
     extreme = d.transforms._clipped_sigmoid(torch.tensor([-1e3, 1e3]))
     assert 0 < extreme[0] and extreme[1] < 1
+
+
+@pytest.mark.parametrize("name", [
+    name for name in d.__all__
+    if isinstance(getattr(d, name), type) and issubclass(getattr(d, name), d.Distribution)
+    and name not in ("Distribution", "ExponentialFamily")
+])  # fmt: skip
+def test_supports_of_classes_are_constraints(name):
+    support = getattr(d, name).support
+    assert isinstance(support, d.constraints.Constraint)
+    if d.constraints.is_dependent(support):
+        assert isinstance(support, d.constraints.dependent_property)
+        if name in ("Independent", "MixtureSameFamily"):
+            with pytest.raises(NotImplementedError, match="cannot be determined statically"):
+                support.is_discrete  # noqa: B018
+        elif name != "TransformedDistribution":
+            assert support.is_discrete is (name in ("Binomial", "Categorical", "Multinomial"))
+            assert support.event_dim == (name == "Multinomial")

@@ -64,3 +64,22 @@ def test_made_tensors_without_zeros():
     assert (make_tensor((100,), dtype=torch.int64, low=0, high=2, exclude_zero=True) == 1).all()
     assert make_tensor((0, 3), dtype=torch.float32).shape == (0, 3)
     assert not make_tensor((3, 2), dtype=torch.float32, noncontiguous=True).is_contiguous()
+
+
+def test_sparse_tensors_are_compared_by_their_parts():
+    x = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for convert in (torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse_csc):
+        sparse = convert(x)
+        assert_close(sparse, convert(x.clone()))
+        kind = str(sparse.layout).rpartition("_")[2].upper()
+        with pytest.raises(AssertionError, match=f"Sparse {kind} values are not close!"):
+            assert_close(sparse, convert(x * 2))
+        with pytest.raises(AssertionError, match=f"Sparse {kind} .*indices are not equal!"):
+            assert_close(sparse, convert(x.flip(0)))
+        with pytest.raises(AssertionError, match="The number of specified values in sparse"):
+            assert_close(sparse, convert(x + 1))
+        with pytest.raises(AssertionError, match="values for attribute 'layout' do not match"):
+            assert_close(sparse, x)
+        assert_close(sparse, x, check_layout=False)
+    twice = torch.sparse_coo_tensor([[0, 1, 0], [1, 0, 1]], [1.0, 3.0, 1.0])
+    assert_close(twice, x.to_sparse())

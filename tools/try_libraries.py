@@ -30,12 +30,14 @@ PAGE = ROOT / "docs" / "as_torch.md"
 BEGIN, END = "<!-- libraries: written by tools/try_libraries.py -->", "<!-- end of libraries -->"
 PACKAGES = {  # the others are called as their programs
     "backpack": "backpack-for-pytorch",
+    "blitz": "blitz-bayesian-pytorch",
     "curvlinops": "curvlinops-for-pytorch",
     "ignite": "pytorch-ignite",
     "laplace": "laplace-torch",
     "neuralop": "neuraloperator",
     "pina": "pina-mathlab",
     "pyro": "pyro-ppl",
+    "torch-frame": "pytorch-frame",
     "torchcrf": "pytorch-crf",
 }
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?")

@@ -300,7 +300,7 @@ def gradients_of_elements(output, inputs, create_graph):
     """Return the gradients of each output element for the inputs, in one pass: stacked along dimension 0, or None."""
     if not output.requires_grad or not output.numel():
         return [None] * len(inputs)
-    units = eye(output.numel(), dtype=output.dtype).view(output.numel(), *output.shape)
+    units = eye(output.numel(), dtype=output.dtype, device=output.device).view(output.numel(), *output.shape)
     keep = {"retain_graph": True, "create_graph": create_graph, "allow_unused": True}
     return grad(output, inputs, units, is_grads_batched=True, **keep)
 

@@ -17,6 +17,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.predicates import strided
 from cygrad._ops.random.random import randn, randn_like
 from cygrad.autograd import _gradcheck_report as reports
 from cygrad.autograd import _jacobians as jacobians
@@ -63,7 +64,8 @@ def gradcheck(
     complex double; they are changed and restored. Also checks that backward returns the same result twice (up to
     `nondet_tol`), is linear in the incoming gradient, and accepts missing gradients (`check_undefined_grad`);
     optionally also `is_grads_batched` (`check_batched_grad`) and forward mode (`check_forward_ad`). `fast_mode`
-    compares one random combination of all entries. `masked` is for sparse tensors, which cygrad does not have.
+    compares one random combination of all entries. Sparse inputs need `masked`: only the values that they store are
+    changed and compared.
 
     With `raise_exception`, a disagreement raises a GradcheckError, which reports the worst entry, its error at other
     steps, and a diagnosis: a wrong formula, a kink, too low a precision, or a nondeterministic function.
@@ -73,6 +75,7 @@ def gradcheck(
     >>> cygrad.autograd.gradcheck(lambda x: (x ** 3).sum(), x)
     True
     """
+    options = {name: value for name, value in locals().items() if name not in ("func", "inputs", "masked")}
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
@@ -80,6 +83,8 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     case = jacobians.Case(func, inputs, eps)
+    if any(isinstance(x, Tensor) and x.layout is not strided for x in case.inputs):
+        return _check_stored_values(func, case.inputs, masked, options)
     _check_inputs(case.inputs)
     _check_numbers(eps, atol, rtol, nondet_tol)
     try:
@@ -187,6 +192,17 @@ def _random_like(out, scattered):
 
 
 # -- argument checks --
+
+
+def _check_stored_values(func, inputs, masked, options):
+    from cygrad.sparse import as_sparse_gradcheck  # which few programs need, and which imports the package
+
+    if not masked:
+        raise ValueError(
+            "gradcheck expects all tensor inputs are dense when masked is set to False.\n"
+            "  with masked=True it changes the values that sparse tensors store, and no other elements"
+        )
+    return as_sparse_gradcheck(gradcheck)(func, inputs, **options)
 
 
 def _check_inputs(inputs):

@@ -9,6 +9,7 @@ from typing import Any
 import cygrad
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.transformed_distribution import TransformedDistribution
 from cygrad.distributions.transforms import ExpTransform
@@ -260,7 +261,12 @@ class Uniform(Distribution):
         },
         doc="The constraints on the parameters.",
     )
-    support = property(lambda self: constraints.interval(_plain(self.low), _plain(self.high)), doc="The support.")
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.interval(_plain(self.low), _plain(self.high))
+
     mean = property(lambda self: (self.low + self.high) / 2, doc="The mean.")
     mode = property(lambda self: self.low * cygrad.nan, doc="The mode.")
     variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="The variance.")

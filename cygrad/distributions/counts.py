@@ -148,7 +148,7 @@ class Binomial(_Trials):
         self.total_count = counts.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
         """The support of the distribution."""
         n = self.total_count
@@ -315,7 +315,11 @@ class Multinomial(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    support = property(lambda self: constraints.multinomial(self.total_count), doc="The support.")
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.multinomial(self.total_count)
+
     probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
     logits = property(lambda self: self._categorical.logits, doc="Their logarithms.")
     param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameters.")

@@ -10,6 +10,7 @@ import cygrad
 import cygrad.nn.functional as F
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, lazy_property
 
 __all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "Poisson"]
@@ -195,7 +196,12 @@ class Categorical(Distribution):
         return {**super()._expanded(batch_shape), "_param": param}
 
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
-    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1), doc="The support.")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
     mode = property(lambda self: self.probs.argmax(-1), doc="The mode.")
     mean = variance = property(
         lambda self: self.probs.new_full(self._batch_shape, cygrad.nan), doc="The mean and the variance."

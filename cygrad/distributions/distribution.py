@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import cygrad
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.utils.warning import warn
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent"]
@@ -383,10 +384,12 @@ class Independent(Distribution, Generic[D]):
         lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support,
         doc="Whether the support can be enumerated.",
     )
-    support = property(
-        lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims),
-        doc="The support.",
-    )
+
+    @constraints.dependent_property
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
+
     mean = property(lambda self: self.base_dist.mean, doc="The mean.")
     mode = property(lambda self: self.base_dist.mode, doc="The mode.")
     variance = property(lambda self: self.base_dist.variance, doc="The variance.")

@@ -36,7 +36,11 @@ class Pareto(_Made):
         steps = [ExpTransform(), AffineTransform(0, self.scale)]
         super().__init__(Exponential(self.alpha, validate_args), steps, validate_args)
 
-    support = property(lambda self: constraints.greater_than_eq(self.scale), doc="The support.")
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.greater_than_eq(self.scale)
+
     mode = property(lambda self: self.scale, doc="The mode.")
 
     @property
@@ -85,7 +89,7 @@ class GeneralizedPareto(Distribution):
         self.loc, self.scale, self.concentration = broadcast(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
         """The support of the distribution."""
         c = self.concentration

@@ -9,6 +9,7 @@ from typing import Any
 import cygrad
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
 from cygrad.distributions.distribution import Distribution, broadcast
@@ -320,9 +321,11 @@ class MixtureSameFamily(Distribution):
 
     mixture_distribution = property(lambda self: self._mixture_distribution, doc="The distribution over components.")
     component_distribution = property(lambda self: self._component_distribution, doc="The component distributions.")
-    support = property(
-        lambda self: constraints.MixtureSameFamilyConstraint(self.component_distribution.support), doc="The support."
-    )
+
+    @constraints.dependent_property
+    def support(self) -> Constraint:
+        """The support of the distribution."""
+        return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def _expanded(self, batch_shape):
         parts = self.component_distribution.expand((*batch_shape, self.component_distribution.batch_shape[-1]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Size, Tensor
+from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, Independent
 from cygrad.distributions.transforms import ComposeTransform, Transform, _widened
 from cygrad.distributions.utils import _sum_rightmost
@@ -33,8 +34,10 @@ class TransformedDistribution(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
-        if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
+        if not isinstance(self.transforms, list):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        if not all(isinstance(t, Transform) for t in self.transforms):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
         base, dims = base_distribution, len(base_distribution.event_shape)
         shape = base.batch_shape + base.event_shape
         whole = ComposeTransform(self.transforms)
@@ -52,7 +55,7 @@ class TransformedDistribution(Distribution):
     arg_constraints: Any = {}
     has_rsample: Any = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
         """The support of the distribution."""
         if not self.transforms:

@@ -88,7 +88,8 @@ def _rows(output, inputs, followed, chunk_size):
     if not output.requires_grad or not output.numel():
         return [x.new_zeros(output.shape + x.shape) for x in inputs]
     keep = {"retain_graph": True, "create_graph": followed, "allow_unused": True, "is_grads_batched": True}
-    units = eye(output.numel(), dtype=output.dtype).view(-1, *output.shape).split(chunk_size or output.numel())
+    identity = eye(output.numel(), dtype=output.dtype, device=output.device)
+    units = identity.view(-1, *output.shape).split(chunk_size or output.numel())
     parts = list(zip(*[gradients(output, inputs, part, **keep) for part in units], strict=True))
     shapes = [output.shape + x.shape for x in inputs]
     return [
@@ -143,7 +144,7 @@ def _columns(product, primals, inputs, i, output, randomness):
     def column(v):
         return flatten(product(*rebuild(primals, [*zeros[:i], v, *zeros[i + 1 :]])))[0]
 
-    found = vmap(column, randomness=randomness)(eye(x.numel(), dtype=x.dtype).view(-1, *x.shape))
+    found = vmap(column, randomness=randomness)(eye(x.numel(), dtype=x.dtype, device=x.device).view(-1, *x.shape))
     return [f.movedim(0, -1).reshape(out.shape + x.shape) for f, out in zip(found, outputs, strict=True)]
 
 

@@ -89,6 +89,10 @@ from cygrad._ops.nn.embeddings import embedding, embedding_bag, one_hot
 from cygrad._ops.nn.exponential_units import celu, celu_, elu, elu_, selu, selu_
 from cygrad._ops.nn.multi_head_attention import (
     _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
     multi_head_attention_forward,
     scaled_dot_product_attention,
 )
@@ -118,4 +122,5 @@ from cygrad._ops.shape.padding import pad
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
+from cygrad.nn import _reduction as _Reduction  # copies of PyTorch's layers import these here
 from cygrad.nn import grad  # after `__all__`, which does not contain it

@@ -146,6 +146,8 @@ class OpOverload(_Named):
 
     @property
     def _schema(self) -> FunctionSchema:
+        if _function_of(self._opname) is None:
+            raise AttributeError(f"{self.name()} is a name without a function here, and has no schema")
         return FunctionSchema(self.op, self.overloadpacket._qualified_op_name, self._overloadname)
 
     def name(self) -> str:
@@ -181,7 +183,8 @@ class OpOverloadPacket(_Named):
     def overloads(self) -> list[str]:
         """Return the names of the overloads."""
         found = overloads_of(self.__name__)
-        takes_out = "out" in getattr(inspect.signature(self.op), "parameters", ())
+        op = _function_of(self.__name__)  # None for a name that autocast alone knows
+        takes_out = op is not None and "out" in inspect.signature(op).parameters
         return [*found, "out"] if takes_out else found
 
     @property

@@ -134,3 +134,22 @@ def test_operands_on_meta_and_elsewhere(takes, first):
     operands = [cygrad.eye(3, device=device) for device in (first, "cpu" if first == "meta" else "meta")]
     with pytest.raises(RuntimeError, match="^Tensor on device .* is not on the expected device"):
         takes(*operands)
+
+
+def test_transforms():
+    x = cygrad.empty(2, 3, device="meta")
+    assert cygrad.vmap(lambda x: x.sum())(x).shape == (2,)
+    for jacobian in (cygrad.func.jacrev, cygrad.func.jacfwd):
+        found = jacobian(cygrad.sin)(x)
+        assert found.is_meta and found.shape == (2, 3, 2, 3)
+
+
+def test_a_gradient_on_another_device_is_refused():
+    with pytest.raises(RuntimeError, match="gradient with device type 'cpu' to a tensor with device type 'meta'"):
+        cygrad.empty(2, device="meta", requires_grad=True).grad = cygrad.ones(2)
+
+
+def test_assert_close_compares_what_is_known():
+    cygrad.testing.assert_close(cygrad.empty(2, device="meta"), cygrad.empty(2, device="meta"))
+    with pytest.raises(AssertionError, match="'shape' do not match"):
+        cygrad.testing.assert_close(cygrad.empty(2, device="meta"), cygrad.empty(3, device="meta"))

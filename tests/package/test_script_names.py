@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 import sys
 
 import pytest
@@ -140,6 +141,10 @@ def test_modules_that_pytorch_has_for_single_names():
     from cygrad.utils import model_zoo
 
     assert (autocast, GradScaler) == (torch.cuda.amp.autocast, torch.cuda.amp.GradScaler)
+    for place in ("cpu", "cuda"):
+        for module, name in (("autocast_mode", "autocast"), ("grad_scaler", "GradScaler")):
+            code = f"from torch.{place}.amp.{module} import {name}"
+            subprocess.run([sys.executable, "-m", "cygrad", "-c", code], check=True)
     assert DataParallel is torch.nn.DataParallel and cygrad.nn.parallel is torch.nn.parallel
     assert model_zoo.load_url is torch.hub.load_state_dict_from_url
     assert torch.set_flush_denormal(True) is False

@@ -85,6 +85,8 @@ torch.tensor(list(torch.utils.data.RandomSampler(range(9))))
 torch.tensor(list(torch.utils.data.RandomSampler(range(9), replacement=True, num_samples=40)))
 torch.cat(list(torch.utils.data.DataLoader(torch.arange(9), batch_size=4, shuffle=True)))
 torch.tensor([i for part in torch.utils.data.random_split(range(9), [4, 5]) for i in part.indices])
+torch.nn.functional.gumbel_softmax(torch.zeros(5))
+torch.nn.functional.gumbel_softmax(torch.zeros(20, dtype=torch.float64), 0.5)
 """.strip().splitlines()
 
 

@@ -636,3 +636,29 @@ def test_a_parametrized_loader_makes_loaders():
     assert type(loader) is DataLoader and [batch.tolist() for batch in loader] == [[0, 1], [2]]
     model = torch.nn.DataParallel[torch.nn.Linear](torch.nn.Linear(2, 1))
     assert model(torch.ones(3, 2)).shape == (3, 1)
+
+
+class AtOnce(DataLoader):
+    """Passes the indices of a batch to the dataset at once, by the properties that PyTorch's loader reads."""
+
+    @property
+    def _auto_collation(self):
+        return False
+
+    @property
+    def _index_sampler(self):
+        return self.batch_sampler
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_subclass_that_reads_batches_at_once(workers):
+    class Squares(torch.utils.data.Dataset):
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, indices):
+            assert isinstance(indices, list)
+            return torch.tensor(indices) ** 2
+
+    loader = AtOnce(Squares(), batch_size=2, num_workers=workers)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [4, 9], [16]]

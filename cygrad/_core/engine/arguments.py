@@ -126,6 +126,23 @@ def as_subclass(gradients, cls):
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 
+def is_overridden(tensors):
+    """Whether a call with these tensors is for the class of one of them to answer."""
+    for tensor in tensors:
+        if type(tensor) is not Tensor and getattr(type(tensor), "_results_keep_class", True) is None:
+            from cygrad._core.registry.torch_function import is_taken  # needed only for such classes
+
+            return not is_taken()
+    return False
+
+
+def answer_of_class(function, args, options):
+    """Let the class of the tensors answer a call."""
+    from cygrad._core.registry.torch_function import call  # needed only for such classes
+
+    return call(function, args, options)
+
+
 # -- roots --
 
 

@@ -123,6 +123,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow_unused = materialize_grads if allow_unused is None else flag(allow_unused)
     outputs = arguments.roots_of(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else arguments.inputs_of(inputs, "grad")
+    if arguments.is_overridden(outputs + targets):
+        return arguments.answer_of_class(grad, (outputs, inputs), {
+            "grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph,
+            "allow_unused": allow_unused, "is_grads_batched": is_grads_batched, "materialize_grads": materialize_grads})
     if materialize_grads:
         arguments.check_no_edges(targets)
     gradients = (None,) * len(outputs) if grad_outputs is None else arguments.gradients_for(outputs, grad_outputs)

@@ -133,6 +133,11 @@ def check_grad_assignment(tensor, value):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
+    if value.device.type != tensor.device.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+            f"'{tensor.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+        )
     if value.device != tensor.device:
         raise RuntimeError("assigned grad has data located on a different device")
     if value.shape != tensor.shape:

@@ -353,6 +353,15 @@ def begin_overriding(cls):
         plain = getattr(Tensor, name)
         if getattr(cls, name) is plain:
             setattr(cls, name, _asking(plain, getattr(Tensor, method)))
+    if cls.__iter__ is Tensor.__iter__:
+        cls.__iter__ = _iterate
+
+
+def _iterate(self):
+    """Return an iterator over the parts of a tensor along its first dimension, which are of the tensor's class."""
+    if not self.dim():
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
 
 
 # -- attributes --

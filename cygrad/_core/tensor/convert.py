@@ -145,6 +145,8 @@ def __init_subclass__(cls, **kwargs):
         if own is disabled:
             cls._results_keep_class = False
         else:
+            if getattr(cls, "_results_keep_class", True) is True:
+                cls._results_keep_class = None  # `Tensor.__torch_function__` gives results the class
             begin_overriding(cls)
     handler = cls.__torch_dispatch__
     if handler is not None and getattr(handler, "__func__", handler) is not disabled_torch_dispatch:

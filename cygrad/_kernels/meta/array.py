@@ -107,7 +107,7 @@ class Flags:
 class ndarray(NDArrayOperatorsMixin):
     """An array without memory; see Note [Meta arrays]."""
 
-    __slots__ = ("data", "layout")
+    __slots__ = ("__weakref__", "data", "layout")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 

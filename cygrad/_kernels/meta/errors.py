@@ -31,6 +31,11 @@ def no_shape(name):
             "  the number of nonzero elements, or of those that a mask selects, is unknown for a tensor on the device "
             "'meta': run this with device='cpu'"
         )
+    if name == "repeat_interleave":
+        return NoShape(
+            "cannot repeat_interleave a meta tensor without output_size\n"
+            "  the length of the result is the sum of the repeats: say it as output_size=n"
+        )
     return NoShape(
         f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
         "registered.\n  the shape of the result, or whether there is one, depends on the elements, and a tensor on the "

@@ -115,7 +115,8 @@ def _check_elements(a, bounds_name, plain_name, lines, others, nnz, other):
         raise RuntimeError(f"`0 <= {bounds_name}[..., 1:] - {bounds_name}[..., :-1] <= {others}` is not satisfied.")
     if not bool(((a.plain >= 0) & (a.plain < other)).all()):
         raise RuntimeError(f"`0 <= {plain_name} < {others}` is not satisfied.")
-    bounds, plain = a.bounds.reshape(-1, a.bounds.shape[-1]), a.plain.reshape(-1, nnz)
+    bounds = a.bounds.reshape(-1, a.bounds.shape[-1])
+    plain = a.plain.reshape(len(bounds), nnz)  # which may have no elements
     for starts, indices in zip(bounds, plain):
         ascends = np.ones(nnz + 1, bool, like=indices)
         ascends[1:-1] = indices[1:] > indices[:-1]

@@ -37,6 +37,7 @@ from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
 
 arrays = later("cygrad._kernels.gpu.base.arrays")      # needed only for GPU arrays
 sparse = later("cygrad._ops.sparse.creation")           # needed only for sparse layouts
+errors = later("cygrad._kernels.sparse.errors")         # likewise
 
 import_array()
 
@@ -250,11 +251,27 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 # -- filled ------------------------------------------------------------------------------------------------
 
-cdef bint is_sparse_layout(object layout, str function) except -1:
+cpdef bint is_sparse_layout(object layout, str function) except -1:
     """Whether a layout is not `strided`; raises TypeError for anything else than a layout."""
     if type(layout) is not predicates.layout:
         raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
     return layout is not predicates.strided
+
+
+# What PyTorch calls the step that a function cannot do in a sparse layout, where it is not the function itself.
+cdef dict STEPS = {
+    "rand": "uniform_", "randn": "normal_", "normal": "normal_", "randint": "random_.from", "randperm":
+    "randperm.generator_out", "eye": "eye.m_out", "arange": "arange.start_out", "fftfreq": "arange.start_out", "rfftfreq":
+    "arange.start_out", "range": "range.out", "linspace": "linspace.out", "logspace": "logspace.out", "new_ones":
+    "fill_.Scalar", "new_full": "fill_.Scalar", "tril_indices": "tril_indices", "triu_indices": "triu_indices",
+}
+
+
+cpdef bint only_strided(object layout, str function) except -1:
+    """Raise an error if a function that makes dense tensors alone is asked for another layout."""
+    if layout is not None and is_sparse_layout(layout, function):
+        raise errors.not_for(STEPS.get(function, "empty_strided"), errors.backend(layout._name))
+    return False
 
 
 def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
@@ -319,6 +336,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     tensor([[7, 7],
             [7, 7]])
     """
+    if layout is not None and is_sparse_layout(layout, "full"):
+        raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
     value = number(fill_value, "full", "fill_value", 2)
     wanted = type_of_new(dtype, out, dtype_of_scalar(value), "full")
@@ -336,6 +355,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
     tensor([0, 0])
     """
+    if layout is not None and is_sparse_layout(layout, "zeros_like"):
+        return sparse_like(input, dtype, layout, device, requires_grad, "zeros_like")
     return like(input, 0, dtype, device, pin_memory, requires_grad, memory_format, "zeros_like")
 
 
@@ -347,6 +368,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
     >>> cygrad.ones_like(cygrad.tensor([5.0, 6.0]))
     tensor([1., 1.])
     """
+    only_strided(layout, "ones_like")
     return like(input, 1, dtype, device, pin_memory, requires_grad, memory_format, "ones_like")
 
 
@@ -360,6 +382,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_me
     >>> cygrad.full_like(cygrad.tensor([1.0, 2.0]), 7)
     tensor([7., 7.])
     """
+    only_strided(layout, "full_like")
     return like(input, number(fill_value, "full_like", "fill_value", 2), dtype, device, pin_memory, requires_grad,
                 memory_format, "full_like")
 
@@ -372,7 +395,14 @@ def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     >>> cygrad.empty_like(cygrad.tensor([1, 2])).dtype
     torch.int64
     """
+    only_strided(layout, "empty_like")
     return like(input, None, dtype, device, pin_memory, requires_grad, memory_format, "empty_like")
+
+
+cdef Tensor sparse_like(object input, object dtype_given, object layout, object device, object requires_grad, str function):
+    cdef Tensor t = require(input, function)
+    wanted = dtype_of(t) if dtype_given is None else dtype_given
+    return sparse.new_zeros_in(layout, t.shape, wanted, device or t.device, requires_grad)
 
 
 cdef Tensor like(object input, object value, object dtype_given, object device, object pin_memory,

@@ -9,7 +9,15 @@ from cygrad._core.graph.opdef import publish
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integers
-from cygrad._ops.base.creation import check_place, check_size, filled, fresh, place_beside, type_of_new
+from cygrad._ops.base.creation import (
+    check_place,
+    check_size,
+    filled,
+    fresh,
+    only_strided,
+    place_beside,
+    type_of_new,
+)
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -21,6 +29,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
+    only_strided(layout, "empty_strided")
     place = check_place(device, pin_memory)
     return _strided(size, stride, dtype, get_default_dtype(), place, requires_grad, "empty_strided")
 
@@ -34,6 +43,7 @@ def new_empty_strided(
     >>> cygrad.zeros(2).new_empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
+    only_strided(layout, "new_empty_strided")
     place = place_beside(self, device, pin_memory)
     return _strided(size, stride, dtype, self.dtype, place, requires_grad, "new_empty_strided")
 
@@ -71,6 +81,7 @@ def empty_permuted(
     >>> cygrad.empty_permuted((2, 3, 4), (1, 0, 2)).stride()
     (4, 8, 1)
     """
+    only_strided(layout, "empty_permuted")
     place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, None, get_default_dtype(), "empty_permuted")
     lengths = integers(size, "empty_permuted", "size", 1)

@@ -14,6 +14,7 @@ from cygrad._core.tensor.from_python import legacy_array
 from cygrad._core.types.device import cpu_device, device_at
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.device import cupy_library
+from cygrad._library import later
 from cygrad._ops.base.arguments import integer, integers
 from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.copying import clone
@@ -23,7 +24,9 @@ from cygrad._ops.base.creation import (
     filled,
     fresh,
     from_values,
+    is_sparse_layout,
     number,
+    only_strided,
     place_beside,
     place_of,
     sharing,
@@ -31,6 +34,8 @@ from cygrad._ops.base.creation import (
     type_of_new,
 )
 from cygrad._ops.creation.dlpack import from_dlpack, is_exported
+
+sparse = later("cygrad._ops.sparse.creation")  # needed only for sparse layouts
 
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -228,6 +233,8 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
     >>> cygrad.ones(2, dtype=cygrad.int64).new_zeros(3)
     tensor([0, 0, 0])
     """
+    if layout is not None and is_sparse_layout(layout, "new_zeros"):
+        return _sparse_of_type(self, size_of(size, named, "new_zeros"), dtype, layout, device, requires_grad)
     return _of_type(self, size_of(size, named, "new_zeros"), 0, dtype, device, requires_grad, pin_memory, "new_zeros")
 
 
@@ -238,6 +245,7 @@ def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=N
     >>> cygrad.zeros(2, dtype=cygrad.int64).new_ones(3)
     tensor([1, 1, 1])
     """
+    only_strided(layout, "new_ones")
     return _of_type(self, size_of(size, named, "new_ones"), 1, dtype, device, requires_grad, pin_memory, "new_ones")
 
 
@@ -250,6 +258,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     (torch.Size([2, 3]), torch.int64)
     """
     size = size_of(size, named, "new_empty")
+    if layout is not None and is_sparse_layout(layout, "new_empty"):
+        return _sparse_of_type(self, size, dtype, layout, device, requires_grad)
     return _of_type(self, size, None, dtype, device, requires_grad, pin_memory, "new_empty")
 
 
@@ -260,6 +270,7 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
     >>> cygrad.zeros(2, dtype=cygrad.int64).new_full((3,), 7)
     tensor([7, 7, 7])
     """
+    only_strided(layout, "new_full")
     size = check_size(integers(size, "new_full", "size", 1))
     value = number(fill_value, "new_full", "fill_value", 2)
     return _of_type(self, size, value, dtype, device, requires_grad, pin_memory, "new_full")
@@ -273,6 +284,10 @@ def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, func
     return out
 
 
+def _sparse_of_type(tensor, size, dtype, layout, device, requires_grad):
+    return sparse.new_zeros_in(layout, size, dtype or tensor.dtype, device or tensor.device, requires_grad)
+
+
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Return a copy of `data`, as made by `tensor`, with this tensor's dtype and device.
 
@@ -280,6 +295,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     >>> cygrad.zeros(2, dtype=cygrad.int64).new_tensor([1, 2])
     tensor([1, 2])
     """
+    only_strided(layout, "new_tensor")
     place = place_beside(self, device, pin_memory, True)
     if isinstance(data, Tensor):
         checks.warn_copy("tensor.new_tensor(sourceTensor)")

@@ -30,7 +30,6 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._kernels.cpu.base import elementary
 from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
 from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
@@ -39,11 +38,13 @@ from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import rule, shifting
 from cygrad._ops.base.checks.common import number_argument
+from cygrad._ops.base.creation import empty
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import (
     conjugate,
     erf,
     exp,
+    log,
     sigmoid_of_saved,
     square,
     tanh,
@@ -53,7 +54,7 @@ from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
-from cygrad._ops.random.random import uniform
+from cygrad._ops.random.inplace_sampling import exponential_
 
 FLAGS = ELEMENTWISE | ELSEWHERE
 SQRT_HALF = math.sqrt(0.5)
@@ -445,7 +446,7 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """Sample from the categorical distribution given by `logits`: a softmax of `(logits + Gumbel noise) / tau`.
 
-    The noise is -log(-log(u)) for uniform numbers u in (0, 1).
+    The noise is -log(x) for numbers x from the exponential distribution of mean 1.
 
     With `hard`, the result is one-hot but has the gradient of the soft sample. `eps` has no effect; any value but the
     default triggers a warning.
@@ -462,10 +463,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {logits.dtype.type_name}"
         )
-    with np.errstate(all="ignore"):
-        drawn = uniform(array.shape, logits.dtype, None, "gumbel_softmax")
-        noise = -elementary.log(-elementary.log1p(-drawn))
-    soft = softmax(div(add(logits, tensor_of(as_array(noise))), tau), dim)
+    drawn = exponential_(empty(array.shape, dtype=logits.dtype, device=logits.device))
+    soft = softmax(div(sub(logits, log(drawn)), tau), dim)
     if not hard:
         return soft
     found = array_of(soft)

@@ -8,6 +8,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, facts, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add
 from cygrad._ops.base.copying import contiguous
@@ -130,7 +131,7 @@ def multi_head_attention_forward(
     >>> weights[0]
     tensor([0.3333, 0.3333, 0.3333])
     """
-    is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    is_batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, is_causal and attn_mask is None)
     other = None if attn_mask is None else attn_mask.dtype
     padding = _canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
@@ -233,7 +234,7 @@ def _with_learnt(tensors, bias_k, bias_v):
     return [q, *(cat([t, repeat(added, 1, t.shape[1], 1)]) for t, added in ((k, bias_k), (v, bias_v)))]
 
 
-def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
+def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Return whether the arguments are batched. Raises AssertionError for the wrong number of dimensions."""
     ranks = {3: ("batched (3-D)", 2, (2, 3)), 2: ("unbatched (2-D)", 1, (2, 3))}
     ndim = require(query, "multi_head_attention_forward", "query").ndim
@@ -277,6 +278,23 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask.dtype.is_floating_point:
         return mask
     return masked_fill(zeros_like(mask, dtype=target_type), mask, -math.inf)
+
+
+def _none_or_dtype(input):
+    """Return the dtype of a mask, or None for none. Raises RuntimeError for anything else."""
+    if input is None or isinstance(input, Tensor):
+        return None if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _in_projection_packed(q, k, v, w, b=None):
+    """Project query, key and value by the three parts of one weight (3E, E), and of one bias."""
+    return _in_projection(q, k, v, *chunk(w, 3), *((None,) * 3 if b is None else chunk(b, 3)))
+
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    """Project query, key and value, each by a weight and a bias of its own."""
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
 def _checked_mask(mask, length, keys, batch, heads):

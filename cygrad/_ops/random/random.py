@@ -22,6 +22,7 @@ from cygrad._ops.base.creation import (
     delivered,
     drawn_in_memory,
     fresh,
+    only_strided,
     place_beside,
     place_of,
     size_of,
@@ -143,6 +144,7 @@ def rand(
     >>> x.shape, bool(((0 <= x) & (x < 1)).all())
     (torch.Size([2, 3]), True)
     """
+    only_strided(layout, "rand")
     place = check_place(device, pin_memory)
     return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
 
@@ -168,6 +170,7 @@ def randn(
     >>> cygrad.randn(2, 3).shape
     torch.Size([2, 3])
     """
+    only_strided(layout, "randn")
     place = check_place(device, pin_memory)
     return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
 
@@ -196,6 +199,7 @@ def randint(
     >>> x.dtype, x.min().item() >= 3, x.max().item() <= 9
     (torch.int64, True, True)
     """
+    only_strided(layout, "randint")
     place = check_place(device, pin_memory)
     first, last, shape = checks.randint_arguments(args, low, high, size)
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
@@ -257,6 +261,7 @@ def rand_like(
     >>> x.shape, bool(((x >= 0) & (x < 1)).all())
     (torch.Size([2, 3]), True)
     """
+    only_strided(layout, "rand_like")
     require(input, "rand_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
@@ -281,6 +286,7 @@ def randn_like(
     >>> cygrad.randn_like(cygrad.empty(2, 3, dtype=cygrad.float64)).dtype
     torch.float64
     """
+    only_strided(layout, "randn_like")
     require(input, "randn_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad, place)

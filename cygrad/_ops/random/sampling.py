@@ -32,6 +32,7 @@ from cygrad._ops.base.creation import (
     delivered,
     fresh,
     number,
+    only_strided,
     place_beside,
     place_of,
     type_of_new,
@@ -74,6 +75,7 @@ def randperm(
     >>> sorted(cygrad.randperm(4).tolist())
     [0, 1, 2, 3]
     """
+    only_strided(layout, "randperm")
     place = check_place(device, pin_memory)
     (count,) = check_size((integer(n, "randperm", "n", 1),))
     kind = type_of_new(dtype, out, dtype_of_number(0), "randperm")
@@ -127,6 +129,7 @@ def randint_like(
     >>> x.dtype, bool(((x >= 0) & (x < 5)).all())
     (torch.float32, True)
     """
+    only_strided(layout, "randint_like")
     if low is None and high is not None:
         low = low_or_high
     elif high is None:
@@ -176,6 +179,7 @@ def normal(
     >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
     tensor([  0., 100.])
     """
+    only_strided(layout, "normal")
     place = check_place(device, pin_memory)
     if size is not None:  # one distribution, whose mean and std may be 0-dim tensors
         if any(isinstance(value, Tensor) and value.ndim for value in (mean, std)):

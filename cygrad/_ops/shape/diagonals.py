@@ -30,7 +30,7 @@ from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.unresolved import memory_behind, shown_through
 from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.base.batching.rules import leading, rule, shifting
-from cygrad._ops.base.creation import check_place, fresh
+from cygrad._ops.base.creation import check_place, fresh, only_strided
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import reshape
 from cygrad._ops.shape.strided import as_strided
@@ -372,6 +372,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
+    only_strided(layout, "tril_indices")
     return _triangle_indices("tril_indices", kernels.tril_indices, row, col, offset, dtype, device)
 
 
@@ -383,6 +384,7 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
+    only_strided(layout, "triu_indices")
     return _triangle_indices("triu_indices", kernels.triu_indices, row, col, offset, dtype, device)
 
 

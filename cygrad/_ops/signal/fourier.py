@@ -21,7 +21,7 @@ from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import shifting
-from cygrad._ops.base.creation import check_place, delivered, type_of_new
+from cygrad._ops.base.creation import check_place, delivered, only_strided, type_of_new
 from cygrad._ops.base.pointwise import conj_physical
 from cygrad._ops.base.slicing import narrow
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
@@ -627,6 +627,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_mem
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    only_strided(layout, "fftfreq")
     place = check_place(device, pin_memory)
     return frequencies("fftfreq", n, d, False, out, dtype, requires_grad, place)
 
@@ -640,6 +641,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_me
     >>> cygrad.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
+    only_strided(layout, "rfftfreq")
     place = check_place(device, pin_memory)
     return frequencies("rfftfreq", n, d, True, out, dtype, requires_grad, place)
 

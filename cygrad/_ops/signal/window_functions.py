@@ -13,7 +13,7 @@ from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integer
-from cygrad._ops.base.creation import check_place, delivered, type_of_new
+from cygrad._ops.base.creation import check_place, delivered, is_sparse_layout, type_of_new
 
 HANN = (0.5, 0.5)
 BLACKMAN = (0.42, 0.5, 0.08)
@@ -22,8 +22,13 @@ NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 # -- cygrad --
 
 
-def window(function, kernel, length, periodic, more, dtype, device, pin_memory, requires_grad):
+def window(function, kernel, length, periodic, more, dtype, layout, device, pin_memory, requires_grad):
     """Check the arguments and return the window computed by `kernel`."""
+    if layout is not None and is_sparse_layout(layout, function):
+        raise RuntimeError(
+            f"{function} is not implemented for sparse types, got: TensorOptions(layout={layout})\n"
+            "  make the window, and convert it: window.to_sparse()"
+        )
     place = check_place(device, pin_memory)
     length = integer(length, function, "window_length", 1)
     if type(periodic) is not bool:
@@ -54,7 +59,7 @@ def hann_window(
     >>> cygrad.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    place = (dtype, device, pin_memory, requires_grad)
+    place = (dtype, layout, device, pin_memory, requires_grad)
     return window("hann_window", kernels.cosines, window_length, periodic, (HANN,), *place)
 
 
@@ -77,7 +82,7 @@ def hamming_window(
     >>> cygrad.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    place = (dtype, device, pin_memory, requires_grad)
+    place = (dtype, layout, device, pin_memory, requires_grad)
     return window("hamming_window", kernels.cosines, window_length, periodic, ((alpha, beta),), *place)
 
 
@@ -91,7 +96,7 @@ def blackman_window(
     >>> cygrad.blackman_window(4)[1:]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    place = (dtype, device, pin_memory, requires_grad)
+    place = (dtype, layout, device, pin_memory, requires_grad)
     return window("blackman_window", kernels.cosines, window_length, periodic, (BLACKMAN,), *place)
 
 
@@ -105,7 +110,7 @@ def bartlett_window(
     >>> cygrad.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    place = (dtype, device, pin_memory, requires_grad)
+    place = (dtype, layout, device, pin_memory, requires_grad)
     return window("bartlett_window", kernels.triangle, window_length, periodic, (), *place)
 
 
@@ -127,15 +132,17 @@ def kaiser_window(
     >>> cygrad.kaiser_window(4, beta=1.0)
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
-    place = (dtype, device, pin_memory, requires_grad)
+    place = (dtype, layout, device, pin_memory, requires_grad)
     return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
 # -- signal.windows --
 
 
-def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
+def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_grad):
     """Check the arguments and return the window of `cygrad.signal.windows` computed by `kernel`."""
+    if layout is not None and is_sparse_layout(layout, function):
+        raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     place = check_place(device, False)
     if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # for these PyTorch checks nothing else
         length = int(length)
@@ -158,7 +165,7 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     >>> cygrad.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return shaped("bartlett", kernels.triangle, M, (), sym, dtype, device, requires_grad)
+    return shaped("bartlett", kernels.triangle, M, (), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -169,7 +176,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     >>> cygrad.signal.windows.blackman(5)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    return shaped("blackman", kernels.cosines, M, (BLACKMAN,), sym, dtype, device, requires_grad)
+    return shaped("blackman", kernels.cosines, M, (BLACKMAN,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -180,7 +187,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
     >>> cygrad.signal.windows.cosine(5)
     tensor([0.3090, 0.8090, 1.0000, 0.8090, 0.3090])
     """
-    return shaped("cosine", kernels.half_sine, M, (), sym, dtype, device, requires_grad)
+    return shaped("cosine", kernels.half_sine, M, (), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -195,7 +202,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    return shaped("exponential", kernels.exponential, M, (center, tau), sym, dtype, device, requires_grad)
+    return shaped("exponential", kernels.exponential, M, (center, tau), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -208,7 +215,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
     """
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-    return shaped("gaussian", kernels.gaussian, M, (std,), sym, dtype, device, requires_grad)
+    return shaped("gaussian", kernels.gaussian, M, (std,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -223,7 +230,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    return shaped("general_cosine", kernels.cosines, M, (tuple(a),), sym, dtype, device, requires_grad)
+    return shaped("general_cosine", kernels.cosines, M, (tuple(a),), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -234,7 +241,7 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
     >>> cygrad.signal.windows.general_hamming(5, alpha=0.5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    kind = {"sym": sym, "dtype": dtype, "device": device, "requires_grad": requires_grad}
+    kind = {"sym": sym, "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return general_cosine(M, a=[alpha, 1.0 - alpha], **kind)
 
 
@@ -246,7 +253,7 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     >>> cygrad.signal.windows.hamming(5)
     tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
     """
-    return general_hamming(M, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @facts(in_python=True)
@@ -257,7 +264,9 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
     >>> cygrad.signal.windows.hann(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @facts(in_python=True)
@@ -270,7 +279,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     """
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    return shaped("kaiser", kernels.kaiser, M, (beta,), sym, dtype, device, requires_grad)
+    return shaped("kaiser", kernels.kaiser, M, (beta,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
@@ -284,7 +293,7 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     >>> cygrad.signal.windows.nuttall(5)[1:4]
     tensor([0.2270, 1.0000, 0.2270])
     """
-    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 composite = dict.fromkeys(

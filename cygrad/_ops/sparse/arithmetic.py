@@ -11,11 +11,11 @@ from cygrad._kernels.sparse.array import Coordinates
 from cygrad._kernels.sparse.errors import not_for
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.sparse.conversions import add_at, to_dense, to_sparse
+from cygrad._ops.sparse.creation import new_zeros_in
 from cygrad._ops.sparse.entries import (
     at_coordinates,
     built,
     coalesce,
-    compressed,
     elements_of,
     entries,
     one_by_one,
@@ -335,7 +335,7 @@ def zero_(self):
     values = tensor_of(a.values).detach()
     if isinstance(a, Coordinates):
         return written(self, built(a.indices[:, :0], values[:0], a.shape, True))
-    return written(self, compressed(a.bounds, a.plain, values.new_zeros(values.shape), a.shape, a.layout))
+    return written(self, new_zeros_in(self.layout, a.shape, self.dtype, self.device, False))
 
 
 def any(input):

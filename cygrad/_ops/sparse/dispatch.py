@@ -144,9 +144,8 @@ def _zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False
         from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
 
         return zeros(tuple(input.shape), dtype=kind, device=place, requires_grad=requires_grad)
-    if not input.is_sparse:
-        found = input.detach().to(device=place, dtype=kind, copy=True).zero_()
-        return found.requires_grad_() if requires_grad else found
+    if wanted._name != "sparse_coo":
+        return creation.new_zeros_in(wanted, input.shape, kind, place, requires_grad)
     return _emptied(input.detach().to(device=place, dtype=kind), input.shape, requires_grad)
 
 
@@ -208,6 +207,33 @@ def _resized(self, size, sparse_dim, dense_dim, clears):
     return self
 
 
+def _resize_as_sparse_(self, the_template, *, memory_format=None):
+    """Give a sparse tensor the size of another, as `sparse_resize_` does, or copy one by rows or columns."""
+    if not is_sparse(the_template) or self.layout is not the_template.layout:
+        raise RuntimeError(
+            "resize_as_sparse_: layouts of the tensors must be the same sparse one, but got "
+            f"{creation.word(self.layout)} and {creation.word(the_template.layout)}"
+        )
+    if self.is_sparse:
+        return _sparse_resize_(self, the_template.shape, the_template.sparse_dim(), the_template.dense_dim())
+    if self.shape != the_template.shape:
+        become_result(self, the_template.detach().clone().to(self.dtype), "resize_as_sparse_")
+    return self
+
+
+def _coalesced_(self, coalesced):
+    if not self.is_sparse:
+        raise NotImplementedError(f"_coalesced_ expects a tensor of coordinates, but got {creation.word(self.layout)}")
+    array(self).is_coalesced = bool(coalesced)
+    return self
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    from cygrad._ops.base.creation import tensor  # which few programs call for sparse tensors
+
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
 def _copy_(self, src, non_blocking=False):
     from cygrad._ops.sparse.writing import written  # which imports `tensor`, as this module does
 
@@ -253,6 +279,9 @@ forms = {
     "copy_": _copy_,
     "resize_as_": _copy_,
     "sparse_resize_": _sparse_resize_,
+    "resize_as_sparse_": _resize_as_sparse_,
+    "_coalesced_": _coalesced_,
+    "new_tensor": _new_tensor,
     "sparse_resize_and_clear_": _sparse_resize_and_clear_,
     "is_pinned": _is_never,
     "is_conj": _is_never,

@@ -12,6 +12,7 @@ from cygrad._ops.base.slicing import cat as dense_cat
 from cygrad._ops.sparse.conversions import to_dense, to_sparse
 from cygrad._ops.sparse.entries import built, coalesce, compressed, entries
 from cygrad._ops.sparse.tensor import array, is_sparse
+from cygrad._ops.sparse.writing import written
 
 _TRANSPOSED = {
     "sparse_csr": "sparse_csc",
@@ -55,6 +56,28 @@ def transpose(self, dim0, dim1):
     order = list(range(self.ndim))
     order[first], order[second] = second, first
     return permute(self, order)
+
+
+def transpose_(self, dim0, dim1):
+    """Swap two dimensions in place."""
+    return written(self, transpose(self, dim0, dim1), True)
+
+
+def movedim(input, source, destination):
+    """Move dimensions to other places; the others keep their order."""
+    single = isinstance(source, int)
+    froms, tos = ((source,), (destination,)) if single else (tuple(source), tuple(destination))
+    if len(froms) != len(tos):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(froms)} dims) should contain the same number "
+            f"of dims as destination ({list(tos)} dims)"
+        )
+    places = dict(zip((_dim(input, dim) for dim in tos), (_dim(input, dim) for dim in froms)))
+    for name, dims in (("source", set(places.values())), ("destination", places)):
+        if len(dims) != len(froms):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(froms if name == 'source' else tos)})")
+    rest = iter([dim for dim in range(input.ndim) if dim not in places.values()])
+    return permute(input, [places[dim] if dim in places else next(rest) for dim in range(input.ndim)])
 
 
 def _lines_swapped(self, a, first, second):
@@ -412,6 +435,11 @@ forms = {
     "swapaxes": transpose,
     "swapdims": transpose,
     "permute": permute,
+    "movedim": movedim,
+    "moveaxis": movedim,
+    "transpose_": transpose_,
+    "swapaxes_": transpose_,
+    "swapdims_": transpose_,
     "t": t,
     "t_": t_,
     "T": reversed_dims,

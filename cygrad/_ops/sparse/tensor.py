@@ -94,8 +94,11 @@ class SparseTensor(Tensor):
 
     @property
     def nbytes(self):
-        """Raises AttributeError: a sparse tensor has several parts."""
-        raise AttributeError(
+        """The bytes of all parts of a tensor by rows or columns. Raises RuntimeError for one by coordinates."""
+        a = array(self)
+        if isinstance(a, Compressed):
+            return a.bounds.nbytes + a.plain.nbytes + a.values.nbytes
+        raise RuntimeError(
             "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add "
             "the nbytes "
             "of the indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by "
@@ -153,7 +156,12 @@ def _forward_all():
 
 
 _forward_all()
-for _name in ("sparse_resize_", "sparse_resize_and_clear_"):  # which dense tensors do not have
+for _name in (
+    "sparse_resize_",
+    "sparse_resize_and_clear_",
+    "resize_as_sparse_",
+    "_coalesced_",
+):  # which dense tensors do not have
     setattr(SparseTensor, _name, _forwarding(_name))
 
 

@@ -12,6 +12,7 @@ from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.modules._sizes import repeated
 from cygrad.nn.modules.module import Module
+from cygrad.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple  # noqa: F401, libraries look for them here
 from cygrad.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

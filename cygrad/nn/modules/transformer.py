@@ -46,13 +46,17 @@ def _number_of(activation: Any) -> int:
     return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
-def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """Return a mask (sz, sz) that hides future positions: -inf above the diagonal, else 0."""
+    return cygrad.triu(cygrad.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+
+
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Return the hint, or whether the mask hides exactly the future positions."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
-    return mask.shape == (size, size) and cygrad.equal(
-        mask, Transformer.generate_square_subsequent_mask(size, dtype=mask.dtype)
-    )
+    sz = mask.shape[-2] if size is None else size
+    return mask.shape == (sz, sz) and cygrad.equal(mask, _generate_square_subsequent_mask(sz, mask.device, mask.dtype))
 
 
 class _Layer(Module):
@@ -292,7 +296,7 @@ class TransformerEncoder(Module):
         other = None if mask is None else mask.dtype
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype)
-        hint = _is_causal(mask, is_causal, _length(src, self.layers))
+        hint = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, self.layers[0].self_attn.batch_first))
         hidden = self._hidden(src, mask, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=hint, src_key_padding_mask=padding)
@@ -329,10 +333,9 @@ def _can_be_nested(layer: Any) -> bool:
     )
 
 
-def _length(x: Tensor, layers: Any) -> int:
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
     """Return the sequence length of a batch or of a single sequence."""
-    batch_first = x.dim() == 3 and layers[0].self_attn.batch_first
-    return x.shape[1] if batch_first else x.shape[0]
+    return src.shape[1] if src.dim() == 3 and batch_first else src.shape[0]
 
 
 class TransformerDecoder(Module):
@@ -371,7 +374,7 @@ class TransformerDecoder(Module):
         >>> nn.TransformerDecoder(layer, num_layers=2)(cygrad.ones(1, 3, 8), cygrad.ones(1, 4, 8)).shape
         torch.Size([1, 3, 8])
         """
-        hint = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers))
+        hint = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, self.layers[0].self_attn.batch_first))
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -489,7 +492,7 @@ class Transformer(Module):
         tensor([[0., -inf],
                 [0., 0.]])
         """
-        return cygrad.triu(cygrad.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         for parameter in self.parameters():

@@ -25,6 +25,30 @@ _single, _pair = _ntuple(1, "_single"), _ntuple(2, "_pair")
 _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 
 
+def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
+    """Return the values in reverse order, each n times: paddings of convolutions as `pad` takes them.
+
+    >>> from cygrad.nn.modules.utils import _reverse_repeat_tuple
+    >>> _reverse_repeat_tuple((1, 2), 2)
+    (2, 2, 1, 1)
+    """
+    return tuple(x for x in reversed(tuple(t)) for _ in range(n))
+
+
+def _list_with_default(out_size: list[int | None], defaults: list[int]) -> list[int]:
+    """Return sizes, where None means the default for the same of the last dimensions.
+
+    >>> from cygrad.nn.modules.utils import _list_with_default
+    >>> _list_with_default([None, 3], [1, 7, 5])
+    [7, 3]
+    """
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [d if n is None else n for n, d in zip(out_size, defaults[-len(out_size) :], strict=True)]
+
+
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Strip a prefix from the names of a state dict, in place, such as the `"module."` added by `DataParallel`.
 

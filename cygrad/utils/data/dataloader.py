@@ -171,12 +171,12 @@ class DataLoader(Generic[T_co]):
     @property
     def makes_batches(self) -> bool:
         """Whether samples are collated into batches rather than yielded individually."""
-        return self.batch_sampler is not None
+        return self._auto_collation
 
     @property
     def _auto_collation(self) -> bool:
-        """PyTorch's name of `makes_batches`."""
-        return self.makes_batches
+        """PyTorch's name of `makes_batches`, which subclasses override: batches of indices then go to the dataset."""
+        return self.batch_sampler is not None
 
     @property
     def _dataset_kind(self) -> int:

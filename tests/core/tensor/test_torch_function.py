@@ -108,7 +108,7 @@ def test_another_thread_is_asked_all_the_same(x):
 def test_a_context_without_asking(x):
     with torch._C.DisableTorchFunctionSubclass():
         result, names = noted(lambda: torch.exp(x) + 1)
-    assert names == [] and type(result) is Noted
+    assert names == [] and type(result) is torch.Tensor
     assert noted(lambda: torch.exp(x))[1] == ["exp"]
 
 
@@ -215,3 +215,41 @@ def test_functions_of_programs():
     Named.__torch_function__ = classmethod(lambda *args: NotImplemented)
     with pytest.raises(TypeError, match=r"no implementation found for '[\w.]+\.double' on types that implement"):
         double(Named())
+
+
+class Marked(torch.Tensor):
+    """Gives results the class and a mark by itself, where PyTorch's functions return plain tensors."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+        if func.__name__ not in ("unsqueeze", "__getitem__", "unbind"):
+            return result
+        marks = [value.mark for value in args if isinstance(value, Marked)]
+        assert not isinstance(result, Marked)
+        parts = [part.as_subclass(cls) for part in (result if isinstance(result, tuple) else (result,))]
+        for part in parts:
+            part.mark = marks[0]
+        return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+def test_what_a_class_calls_returns_plain_tensors():
+    x = torch.ones(2, 3).as_subclass(Marked)
+    x.mark = "here"
+    for result in (x.unsqueeze(0), x[0], next(iter(x))):
+        assert type(result) is Marked and result.mark == "here"
+    for result in (x + 1, x.sum(), torch.cat([x, x]), x.to(torch.float64), F.relu(x), x.clone(), torch.zeros_like(x)):
+        assert type(result) is torch.Tensor
+    assert x.add_(1) is x and x.to(torch.float32) is x
+
+
+def test_gradients_of_a_class_that_asks(x):
+    x.requires_grad_()
+    loss = (x * 2).sum()
+    (gradient,), names = noted(lambda: torch.autograd.grad(loss, x, retain_graph=True))
+    assert type(gradient) is Noted and names == ["grad"]
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(torch.autograd.grad(loss, x)[0]) is torch.Tensor
+    with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
+        iter(x.sum())

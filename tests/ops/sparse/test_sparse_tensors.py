@@ -227,3 +227,59 @@ def test_vmap_over_sparse_tensors():
     a = dense(shape=(3, 4, 5))
     np.testing.assert_allclose(torch.vmap(torch.sparse.sum)(a.to_sparse()).numpy(), a.numpy().sum((1, 2)))
     np.testing.assert_allclose(torch.vmap(lambda x: x * 2)(a.to_sparse()).to_dense().numpy(), 2 * a.numpy())
+
+
+def test_moves_of_dimensions():
+    a = dense(shape=(2, 3, 4))
+    s = a.to_sparse()
+    for source, destination in ((0, -1), ((0, 1), (1, 2)), ((2, 0), (0, 1))):
+        assert s.movedim(source, destination).to_dense().equal(a.movedim(source, destination))
+    with pytest.raises(RuntimeError, match="repeated dim in `source`"):
+        s.movedim((0, 0), (0, 1))
+    with pytest.raises(RuntimeError, match="Invalid source or destination dims"):
+        s.movedim((0, 1), (0,))
+    assert s.transpose_(0, 2) is s and s.to_dense().equal(a.transpose(0, 2))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_zeros_like_store_nothing(layout):
+    s = dense().to_sparse(layout=layout)
+    for zeros in (torch.zeros_like(s), s.clone().zero_()):
+        assert zeros.layout is layout and zeros._nnz() == 0 and zeros.shape == s.shape
+        assert not zeros.to_dense().any()
+
+
+def test_template_for_a_size():
+    s = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
+    assert s.resize_as_sparse_(torch.sparse_coo_tensor((5,))).shape == (5,) and s._nnz() == 2
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
+        s.resize_as_sparse_(torch.sparse_coo_tensor((3,)))
+    with pytest.raises(RuntimeError, match="layouts of the tensors"):
+        s.resize_as_sparse_(torch.ones(5))
+
+
+def test_bytes():
+    s = torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 2.0])
+    assert s.nbytes == 3 * 8 + 2 * 8 + 2 * 4
+    with pytest.raises(RuntimeError, match="nbytes is not defined for sparse tensors"):
+        s.to_sparse_coo().nbytes  # noqa: B018
+
+
+def test_coalesced_by_declaration():
+    s = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0])
+    assert s._coalesced_(True) is s and s.is_coalesced()
+
+
+def test_gradcheck_of_stored_values():
+    s = dense().to_sparse().requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: s.to_dense().sin(), s, masked=True)
+    with pytest.raises(torch.autograd.GradcheckError):
+        torch.autograd.gradcheck(_cut, s, masked=True)
+    assert not torch.autograd.gradcheck(_cut, s, masked=True, raise_exception=False)
+    with pytest.raises(ValueError, match="expects all tensor inputs are dense"):
+        torch.autograd.gradcheck(lambda s: s.to_dense(), s)
+
+
+def _cut(s):
+    x = s.to_dense()
+    return x * x.detach()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import cygrad
@@ -60,7 +59,3 @@ def _warn(name):
         f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cuda', args...)` instead.",
         FutureWarning,
     )
-
-
-# PyTorch has a module for each.
-sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("autocast_mode", "grad_scaler")})

@@ -1,7 +1,5 @@
 """Deprecated aliases of `cygrad.amp` for the CPU."""
 
-import sys
-
 import cygrad
 from cygrad import amp
 from cygrad._core.errors.sites import warn
@@ -49,7 +47,3 @@ def _warn(name):
         f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cpu', args...)` instead.",
         FutureWarning,
     )
-
-
-# PyTorch has a module for each.
-sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("autocast_mode", "grad_scaler")})

@@ -1,0 +1,5 @@
+"""`autocast`, in the module where PyTorch defines it."""
+
+from cygrad.cpu.amp import autocast
+
+__all__ = ["autocast"]
