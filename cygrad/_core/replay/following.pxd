@@ -34,4 +34,4 @@ cdef class Follower:
     cdef bint follow(self, Run run) except -1
     cdef bint advance(self, Followed kind, Run run) except -1
 
-cdef void* follow_by(void* follower) noexcept       # in this thread from now on; returns the former one. NULL: nothing
+cdef object follow_by(object follower)      # in this thread from now on; returns the former one. None: nothing is followed

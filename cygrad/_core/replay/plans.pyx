@@ -18,9 +18,10 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from cygrad._core.replay.following cimport Follower, follow_by
-from cygrad._core.replay.program cimport Argument, Program
-from cygrad._core.replay.signature cimport Signature
-from cygrad._core.replay.state cimport Guard
+from cygrad._core.replay.parts cimport Argument
+from cygrad._core.replay.program cimport Program
+from cygrad._core.replay.guards.signature cimport Signature
+from cygrad._core.replay.guards.state cimport Guard
 
 cdef extern from *:
     """
@@ -43,7 +44,7 @@ cdef enum:
     FEW_STEPS = 4
 
 cdef unsigned long _watching = 0     # the thread whose call is being watched, if any
-cdef void* _aside = NULL             # what followed its passes before
+cdef object _aside = None            # what followed its passes before
 
 MISS = object()     # what `Plans.run` returns if no plan fits
 MOST = 64           # plans of one function
@@ -54,7 +55,7 @@ def watching(bint on):
     nothing is replayed, or that it ended."""
     global _watching, _aside
     _watching = PyThread_get_thread_ident() if on else 0
-    _aside = follow_by(NULL if on else _aside)
+    _aside = follow_by(None if on else _aside)
 
 
 cdef inline bint is_watched() noexcept:
@@ -183,7 +184,7 @@ cdef class Plans:
         """Do a call without plans. Its backward passes may be replayed (following.pyx)."""
         global cygrad_compiled_depth
         cdef Follower follower = self.follower if self.open and not is_watched() else None
-        cdef void* outer = follow_by(NULL if follower is None else <void*>follower)
+        outer = follow_by(follower)
         self.calls += 1
         cygrad_compiled_depth += 1
         try:
