@@ -74,7 +74,6 @@ cdef object _miss = MISS
 cdef object follow_by(object follower):
     global cygrad_follower
     cdef PyObject* former = cygrad_follower
-    # The thread owns it: functions that greenlets run do not end in the order in which they began.
     cygrad_follower = NULL if follower is None else <PyObject*>follower
     Py_XINCREF(cygrad_follower)
     if former == NULL:
@@ -82,6 +81,20 @@ cdef object follow_by(object follower):
     found = <object>former
     Py_XDECREF(former)
     return found
+
+
+cdef Follower begin_to_follow(Follower follower):
+    if follower is not None:
+        follower.functions += 1
+    return follow_by(follower)
+
+
+cdef int end_to_follow(Follower follower, Follower former) except -1:
+    # Functions that greenlets run need not end in the order in which they began.
+    if follower is not None:
+        follower.functions -= 1
+    follow_by(None if former is None or former.functions == 0 else former)
+    return 0
 
 
 cdef bint may_be_followed(Run run) except -1:
@@ -119,10 +132,10 @@ class following:
         self.follower = follower
 
     def __enter__(self):
-        self.former = follow_by(self.follower)
+        self.former = begin_to_follow(self.follower)
 
     def __exit__(self, *error):
-        follow_by(self.former)
+        end_to_follow(self.follower, self.former)
 
 
 @cython.final

@@ -17,7 +17,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from cygrad._core.replay.following cimport Follower, follow_by
+from cygrad._core.replay.following cimport Follower, begin_to_follow, end_to_follow, follow_by
 from cygrad._core.replay.parts cimport Argument
 from cygrad._core.replay.program cimport Program
 from cygrad._core.replay.guards.signature cimport Signature
@@ -184,14 +184,14 @@ cdef class Plans:
         """Do a call without plans. Its backward passes may be replayed (following.pyx)."""
         global cygrad_compiled_depth
         cdef Follower follower = self.follower if self.open and not is_watched() else None
-        outer = follow_by(follower)
+        cdef Follower outer = begin_to_follow(follower)
         self.calls += 1
         cygrad_compiled_depth += 1
         try:
             return PyObject_Call(self.function, args, <PyObject*>kwargs if PyDict_Size(kwargs) else NULL)
         finally:
             cygrad_compiled_depth -= 1
-            follow_by(outer)
+            end_to_follow(follower, outer)
 
     cdef object tried(self, Plan plan, tuple args, dict kwargs):
         """Do a call in one of the two ways in turn, and time it (Note [Trials])."""
