@@ -35,8 +35,9 @@ cdef class Follower:
     cdef bint follow(self, Run run) except -1
     cdef bint advance(self, Followed kind, Run run) except -1
 
-cdef object follow_by(object follower)      # in this thread from now on; returns the former one. None: nothing is followed
+# In this thread from now on; returns the former one. None: nothing is followed.
+cdef object follow_by(object follower)
 
-# The same while a function runs, and when it has ended. Then the former one follows again, unless its function has ended, too.
+# The same while a function runs, and when it has ended: then the former one follows, unless its function has ended, too.
 cdef Follower begin_to_follow(Follower follower)
 cdef int end_to_follow(Follower follower, Follower former) except -1
