@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cygrad._core.replay.signature import kind_of
+from cygrad._core.replay.guards.signature import kind_of
 from cygrad.compiler._step import Step
 from cygrad.compiler._watching import Reason, located
 

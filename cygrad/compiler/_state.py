@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from cygrad import Tensor
-from cygrad._core.replay.state import Guard, are_same, is_made_in_python
+from cygrad._core.replay.guards.state import Guard, are_same, attributes_of, is_made_in_python
+from cygrad._core.replay.guards.walk import LEAVES, Walk
 from cygrad._core.runtime.settings import _Switches
 from cygrad._core.types.device import default_device, defaults
 from cygrad._kernels.device.cupy_library import switches
@@ -30,7 +31,6 @@ from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
 from cygrad.optim import optimizer as optimizers
 
-_LEAVES = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented), range, slice)
 _MOST = 20_000  # objects that are looked at
 _LARGEST = 1 << 16  # bytes of an array of NumPy that are compared
 _UNCHANGING = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo", "qscheme")
@@ -40,33 +40,28 @@ _FOLLOWED_TYPES = (object, dict, list, tuple, set, frozenset, int, float, comple
 _OWN_NAMES = frozenset(vars(Module()))
 
 
-class Survey:
-    """All that is reachable: `guard` checks it, `reasons` tell what cannot be checked, `seen` has it by address."""
+class Survey(Walk):
+    """All that is reachable; `reasons` tell what cannot be checked."""
 
     def __init__(
         self,
         function: Any,
         objects: list[tuple[str, Any]],
         watch: Watch,
-        left_out: frozenset[int],
     ) -> None:
-        self.guard = Guard()
+        super().__init__(Guard())
         self.reasons: list[Reason] = []
-        self.seen: dict[int, Any] = {}
-        self.tensors: dict[int, Tensor] = {}
-        self._watch, self._left_out = watch, left_out
+        self._objects, self._watch = objects, watch
         self._names = watch.names
-        self._open: deque[tuple[str, Any]] = deque()
-        self._reached_twice: set[int] = set()
         self._groups: dict[int, list[Any]] = {}  # the list that holds each group of an optimizer
         self._named: dict[int, tuple[str, dict[str, Any], set[str]]] = {}
         self._analysed: set[tuple[int, int]] = set()
         self._site: tuple[str, int] | None = None
-        self._follow("", function)
+        self.follow("", function)
         for text, value in objects:
-            self._follow(text, value)
+            self.follow(text, value)
         for text, hooks in _HOOKS_OF_ALL:
-            self._follow(text, hooks)
+            self.follow(text, hooks)
         self._check_settings()
         self._drain()
         self._visit_other_functions()
@@ -83,36 +78,25 @@ class Survey:
 
     # -- the walk --
 
-    def _follow(self, text: str, value: Any) -> None:
-        if type(value) in _LEAVES:
-            return
-        if id(value) in self.seen:
-            self._reached_twice.add(id(value))
-            return
-        self.seen[id(value)] = value
-        self._open.append((text, value))
-
     def _drain(self) -> None:
-        while self._open:
-            if len(self.seen) > _MOST:
-                self._refuse(f"more than {_MOST:,} objects can be reached", "pass what it needs as arguments")
-                self._open.clear()
-                return
-            self._visit(*self._open.popleft())
+        if not self.drain(_MOST):
+            self.refuse(f"more than {_MOST:,} objects can be reached", "pass what it needs as arguments")
 
-    def _refuse(self, text: str, remedy: str = "") -> None:
+    def refuse(self, text: str, remedy: str = "") -> None:
+        """Add a reason not to replay."""
         reason = Reason(text, self._site, remedy)
         if reason not in self.reasons:
             self.reasons.append(reason)
 
-    def _visit(self, text: str, value: Any) -> None:
+    def visit(self, text: str, value: Any) -> None:
+        """Enter what an object holds, or refuse it."""
         kind = type(value)
         if isinstance(value, Tensor):
-            self._visit_tensor(text, value)
+            self._visit_attributes(text, attributes_of(value), type(value))
         elif kind in _PLAIN_CONTAINERS:
             self._visit_container(text, value)
         elif kind.__module__ in _OF_COMPILED_FUNCTIONS:
-            self._follow(text, getattr(value, "function", None))
+            self.follow(text, getattr(value, "function", None))
         elif isinstance(value, types.ModuleType):
             self._visit_module(text, value)
         elif isinstance(value, type):
@@ -120,8 +104,8 @@ class Survey:
         elif kind is types.FunctionType:
             self._visit_function(text, value)
         elif kind is types.MethodType:
-            self._follow(text, value.__func__)
-            self._follow(f"{text}.__self__" if text else "self", value.__self__)
+            self.follow(text, value.__func__)
+            self.follow(f"{text}.__self__" if text else "self", value.__self__)
         elif kind is types.CellType:
             self._visit_cell(text, value)
         elif isinstance(value, Source):  # a generator: the program looks after what it draws from
@@ -135,29 +119,19 @@ class Survey:
         elif kind in _CALLED_IN_C:
             name = impurity(value)
             if name is not None:
-                self._refuse(f"`{name}` is used, whose effect or result a replay cannot know")
+                self.refuse(f"`{name}` is used, whose effect or result a replay cannot know")
         elif _is_compiled_function(value):
             if not _is_of_package(value):
-                self._refuse(f"`{text}` is compiled code, whose effect or result a replay cannot know")
+                self.refuse(f"`{text}` is compiled code, whose effect or result a replay cannot know")
         else:
             self._visit_object(text, value)
-
-    def _visit_tensor(self, text: str, value: Tensor) -> None:
-        self.tensors[id(value)] = value
-        if id(value) not in self._left_out and not self.guard.tensor(text, value):
-            self._refuse(f"the tensor {text} is not in memory, or is followed in forward mode")
-        if type(value) is not Tensor:
-            self._visit_type_of(value)
-        attributes = getattr(value, "__dict__", None)
-        if attributes:
-            self._visit_attributes(text, attributes, type(value))
 
     def _visit_module(self, text: str, value: types.ModuleType) -> None:
         """A module of Python that is used other than by `module.name`: all names of it that are mentioned anywhere."""
         if _is_ours(value.__name__):
             return
         for name in self._names & value.__dict__.keys() if not self._watch.is_dynamic else list(value.__dict__):
-            self._follow(f"{text}.{name}", value.__dict__[name])
+            self.follow(f"{text}.{name}", value.__dict__[name])
         self._note_names(f"{text}.__dict__", value.__dict__, self._names)
 
     def _visit_class(self, value: type) -> None:
@@ -165,35 +139,35 @@ class Survey:
             self._visit_type_of(value)
         if not is_made_in_python(value):
             if not _is_ours(value.__module__) and value.__module__ not in _KNOWN_MODULES:
-                self._refuse(f"the class `{value.__module__}.{value.__qualname__}` is compiled code")
+                self.refuse(f"the class `{value.__module__}.{value.__qualname__}` is compiled code")
             return
         if not self.guard.version(value.__qualname__, value):
-            self._refuse(f"changes of the class `{value.__qualname__}` cannot be seen")
+            self.refuse(f"changes of the class `{value.__qualname__}` cannot be seen")
         for base in value.__mro__:
             if is_made_in_python(base) and not _is_ours(base.__module__):
                 for name, member in list(vars(base).items()):
                     is_used = self._watch.is_dynamic or name in self._names
                     for part in _parts_of_member(member):
                         if is_used or self._runs(part):
-                            self._follow(f"{base.__qualname__}.{name}", part)
+                            self.follow(f"{base.__qualname__}.{name}", part)
 
     def _runs(self, function: Any) -> bool:
         return type(function) is types.FunctionType and id(function.__code__) in self._watch.codes
 
     def _visit_type_of(self, value: Any) -> None:
-        self._follow("", type(value))
+        self.follow("", type(value))
 
     def _visit_function(self, text: str, value: types.FunctionType) -> None:
         self.guard.function(text or value.__qualname__, value)
         if is_ours(value.__code__):  # what it calls of the user's is in its cells
             for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-                self._follow(name, cell)
+                self.follow(name, cell)
         if not self._runs(value):
             return
-        self._follow(f"defaults of {value.__qualname__}", value.__defaults__)
-        self._follow(f"defaults of {value.__qualname__}", value.__kwdefaults__)
+        self.follow(f"defaults of {value.__qualname__}", value.__defaults__)
+        self.follow(f"defaults of {value.__qualname__}", value.__kwdefaults__)
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-            self._follow(name, cell)
+            self.follow(name, cell)
         if value.__dict__:
             self._visit_attributes(value.__qualname__, value.__dict__, object)
         self._analyse(value.__code__, value.__globals__)
@@ -201,7 +175,7 @@ class Survey:
     def _visit_cell(self, text: str, value: types.CellType) -> None:
         self.guard.content(text, value)
         try:
-            self._follow(text, value.cell_contents)
+            self.follow(text, value.cell_contents)
         except ValueError:  # empty
             pass
 
@@ -209,7 +183,7 @@ class Survey:
         if isinstance(value, _CONTAINERS):
             self._visit_container(text, value)
         elif not _is_followed(type(value)):
-            self._refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which cannot be compared")
+            self.refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which cannot be compared")
             return
         self._visit_type_of(value)
         if isinstance(value, optimizers.Optimizer) and type(value.param_groups) is list:
@@ -230,8 +204,15 @@ class Survey:
             return
         for owner, key in values:
             holder = self._groups.get(id(owner))
-            if holder is not None and self._reached_twice.isdisjoint((id(owner), id(holder))):
+            if holder is not None and self.reached_twice.isdisjoint((id(owner), id(holder))):
                 self.guard.release(owner, key)
+
+    def still_holds(self, objects: list[tuple[str, Any]]) -> bool:
+        """Whether all is as it was, also in the objects among the arguments of another call: they are the same ones."""
+        same = len(objects) == len(self._objects) and all(
+            are_same(new, old) for (_, new), (_, old) in zip(objects, self._objects)
+        )
+        return same and self.guard.holds()
 
     def _visit_attributes(self, text: str, attributes: dict[str, Any], kind: type) -> None:
         whole = _is_ours(kind.__module__) and kind is not Tensor
@@ -244,7 +225,7 @@ class Survey:
                 names = names | self._watch.own_names | _OWN_NAMES
             self._note_names(f"{text}.__dict__", attributes, names)
         for name in names & attributes.keys():
-            self._follow(f"{text}.{name}" if text else name, attributes[name])
+            self.follow(f"{text}.{name}" if text else name, attributes[name])
 
     def _visit_slots(self, text: str, value: Any) -> None:
         for base in type(value).__mro__:
@@ -255,17 +236,15 @@ class Survey:
                         path = f"{text}.{name}"
                         self.guard.asked(path, functools.partial(_compare_slot, path, value, name, held))
                         if held is not _MISSING:
-                            self._follow(path, held)
+                            self.follow(path, held)
 
     def _visit_container(self, text: str, value: Any) -> None:
         if isinstance(value, dict):
             self.guard.whole(text, value)
             if isinstance(value, OrderedDict):
                 self.guard.asked(text, functools.partial(_compare_order, text, value, list(value)))
-            for key, item in value.items():
-                self._follow(f"a key of {text}", key)
-                self._follow(f"{text}[{key!r}]" if type(key) in _LEAVES else f"an item of {text}", item)
-            self._follow(f"{text}.default_factory", getattr(value, "default_factory", None))
+            self.follow_entries(text, value)
+            self.follow(f"{text}.default_factory", getattr(value, "default_factory", None))
             return
         if isinstance(value, list):
             self.guard.items(text, value)
@@ -273,12 +252,11 @@ class Survey:
             self.guard.empty(text, value)
         elif not isinstance(value, (tuple, frozenset)):
             self.guard.asked(text, functools.partial(_compare_items, text, value, list(value)))
-        for i, item in enumerate(value):
-            self._follow(f"{text}[{i}]", item)
+        self.follow_items(text, value)
 
     def _visit_array(self, text: str, value: np.ndarray) -> None:
         if value.nbytes > _LARGEST or value.dtype.hasobject:
-            self._refuse(f"`{text}` is an array of NumPy, which is too large to be compared", "make it a tensor")
+            self.refuse(f"`{text}` is an array of NumPy, which is too large to be compared", "make it a tensor")
         else:
             self.guard.asked(text, functools.partial(_compare_bytes, text, value, _state_of_array(value)))
 
@@ -298,7 +276,7 @@ class Survey:
                 continue
             if key not in made:
                 self._site = code.co_filename, code.co_firstlineno
-                self._refuse(f"it was not found how `{code.co_qualname}` was reached", "call it by its name")
+                self.refuse(f"it was not found how `{code.co_qualname}` was reached", "call it by its name")
                 self._site = None
             self._analyse(code, namespace)
             self._drain()
@@ -313,7 +291,7 @@ class Survey:
             if mention.imports:
                 module = _imported(mention.chain[0], namespace)
                 if module is not None:
-                    self._follow(mention.chain[0], module)
+                    self.follow(mention.chain[0], module)
                 continue
             self._follow_chain(mention, namespace)
         self._site = None
@@ -337,7 +315,7 @@ class Survey:
             text = f"{text}.{attribute}"
             value = getattr(value, attribute, None)
         if not (mention.is_called and not attributes and type(value) in _SEEN_WHEN_CALLED):
-            self._follow(text, value)
+            self.follow(text, value)
 
     def _note_names(self, text: str, owner: dict[str, Any], names: set[str]) -> None:
         known = self._named.setdefault(id(owner), (text, owner, set()))
@@ -402,9 +380,9 @@ _KNOWN_MODULES = ("builtins", "numpy", "collections", "types", "_collections", "
 
 
 def _visit_partial(survey: Survey, text: str, value: Any) -> None:
-    survey._follow(text, value.func)
-    survey._follow(text, value.args)
-    survey._follow(text, value.keywords)
+    survey.follow(text, value.func)
+    survey.follow(text, value.args)
+    survey.follow(text, value.keywords)
     parts = value.func, value.args, value.keywords
     survey.guard.asked(text, lambda: None if all(map(are_same, (value.func, value.args, value.keywords), parts)) else
                        f"{text} was changed")  # fmt: skip
@@ -417,13 +395,13 @@ def _visit_registry(survey: Survey, text: str, value: Any) -> None:
 
 def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
     for part in _parts_of_member(value):
-        survey._follow(text, part)
+        survey.follow(text, part)
 
 
 def _visit_reference(survey: Survey, text: str, value: Any) -> None:
     """A weak reference, as schedules leave in optimizers: to an object that guards see otherwise."""
     if not isinstance(value(), optimizers.Optimizer) or id(value()) not in survey.seen:
-        survey._refuse(f"`{text}` is a `weakref.ReferenceType`, whose object may end")
+        survey.refuse(f"`{text}` is a `weakref.ReferenceType`, whose object may end")
 
 
 def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
@@ -503,7 +481,7 @@ def _compare_slot(text: str, owner: Any, name: str, expected: Any) -> str | None
 
 
 def _brief(value: Any) -> str:
-    return "absent" if value is _MISSING else repr(value) if type(value) in _LEAVES else f"a {type(value).__qualname__}"
+    return "absent" if value is _MISSING else repr(value) if type(value) in LEAVES else f"a {type(value).__qualname__}"
 
 
 def _compare_order(text: str, owner: Any, expected: list[Any]) -> str | None:

@@ -16,15 +16,16 @@ from typing import Any
 
 from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
-from cygrad._core.replay.capture import capture, resting_collector
+from cygrad._core.replay.capture import capture
 from cygrad._core.replay.following import Follower
-from cygrad._core.replay.gpu_steps import capture as capture_on_gpu
-from cygrad._core.replay.gpu_steps import is_on_gpu
+from cygrad._core.replay.gpu.steps import are_on_gpu
+from cygrad._core.replay.gpu.steps import capture as capture_on_gpu
+from cygrad._core.replay.guards.signature import Signature, kind_of
+from cygrad._core.replay.parts import Refusal
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
-from cygrad._core.replay.program import Refusal
-from cygrad._core.replay.signature import Signature, kind_of
+from cygrad._core.replay.situation import resting_collector
 from cygrad.compiler import _settings
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
@@ -140,7 +141,7 @@ class Step:
             return self.plans.as_written(args, kwargs)
         if kind.watch is None:
             return self._watch(kind, args, kwargs)
-        if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
+        if kind.program is not None and kind.survey is not None and kind.survey.still_holds(_objects_in(args, kwargs)):
             return self._compare(key, kind, args, kwargs)
         return self._capture(kind, args, kwargs)
 
@@ -189,7 +190,8 @@ class Step:
             self.captures = 0
             self._rest(self._changing_state(kind))
             return self.plans.as_written(args, kwargs)
-        survey, signature = self._surveyed(kind, args, kwargs, frozenset())
+        survey = self._surveyed(kind, args, kwargs)
+        signature = _signature(survey, args, kwargs)
         if survey.reasons:
             if not kind.is_seen_twice:  # the first call may have made something that later ones use
                 kind.is_seen_twice = True
@@ -219,15 +221,10 @@ class Step:
         return value
 
     def _compare(self, key: Any, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The third call: do it both ways."""
-        program, before = kind.program, kind.value
-        assert kind.watch is not None and before is not None
-        left_out = frozenset(map(id, program.externals))
-        survey, signature = self._surveyed(kind, args, kwargs, left_out)
-        if survey.reasons:
-            kind.leave(survey.reasons)
-            self._break_off(kind)
-            return self.plans.as_written(args, kwargs)
+        """The third call: do it both ways. All that the survey of the second call has found is as it was."""
+        program, before, survey = kind.program, kind.value, kind.survey
+        assert survey is not None and before is not None
+        signature = _signature(survey, args, kwargs)
         watch = Watch()
         value, difference = self._captured(watch, program.check, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
@@ -245,7 +242,7 @@ class Step:
             kind.begin_again(reasons)
             self._break_off(kind)
             return value
-        survey.release(program.live)
+        survey.guard.leave_out(program.externals)  # the program tests them itself
         signature.release()
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:
@@ -266,16 +263,15 @@ class Step:
             self.captures = 0
             self.plans.drop(outdated)
 
-    def _surveyed(self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int]) -> tuple[Survey, Signature]:
+    def _surveyed(self, kind: Kind, args: Any, kwargs: Any) -> Survey:
         assert kind.watch is not None
-        objects = Signature(args, kwargs, lambda tensor: False).objects
         try:
             with resting_collector():
-                survey = Survey(self.function, objects, kind.watch, left_out)
+                return Survey(self.function, _objects_in(args, kwargs), kind.watch)
         except Exception as error:  # of an object that cannot be looked at
-            survey = Survey(None, [], Watch(), frozenset())
+            survey = Survey(None, [], Watch())
             survey.reasons.append(Reason(f"its state cannot be followed: {type(error).__name__}: {error}"))
-        return survey, Signature(args, kwargs, lambda tensor: id(tensor) in survey.tensors)
+            return survey
 
     def _reasons_after(
         self, kind: Kind, survey: Survey, signature: Signature, watch: Watch, args: Any, kwargs: Any
@@ -379,6 +375,14 @@ _REMEDY_VALUE = "return tensors, numbers, tuples, lists or dictionaries"
 _REMEDY_STATE = "return what changes, or change it outside of the compiled function"
 
 
+def _objects_in(args: Any, kwargs: Any) -> list[tuple[str, Any]]:
+    return Signature(args, kwargs, lambda tensor: False).objects
+
+
+def _signature(survey: Survey, args: Any, kwargs: Any) -> Signature:
+    return Signature(args, kwargs, lambda tensor: id(tensor) in survey.tensors)
+
+
 def _reason_of(refusal: Any) -> Reason:
     text = f"`{refusal.op}` {refusal.reason}" if refusal.op else refusal.reason
     is_value = "reads" in refusal.reason and "noted loop" not in refusal.reason and "unknown" not in refusal.reason
@@ -389,7 +393,7 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
     """Return the function that has a call captured: on the GPU if a tensor there is given or can be reached."""
     assert kind.watch is not None
     sees_grads, reachable = kind.watch.sees_grads, tuple(survey.tensors.values())
-    if any(map(is_on_gpu, (*signature.tensors, *reachable))):
+    if are_on_gpu((*signature.tensors, *reachable)):
         return functools.partial(
             capture_on_gpu,
             sees_grads=sees_grads,

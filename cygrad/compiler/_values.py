@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cygrad import Size, Tensor
-from cygrad._core.replay.state import are_same
+from cygrad._core.replay.guards.state import are_same
 
 _LEAVES = (int, float, complex, bool, str, bytes, type(None), type(...), range, slice)
 

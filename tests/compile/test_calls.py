@@ -8,7 +8,8 @@ from compile.twins import Twins, World
 import cygrad
 from cygrad import nn
 from cygrad._core.replay.capture import capture
-from cygrad._core.replay.program import MISS, Refusal
+from cygrad._core.replay.parts import Refusal
+from cygrad._core.replay.program import MISS
 
 F = nn.functional
 

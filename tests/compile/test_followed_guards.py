@@ -7,7 +7,7 @@ import pytest
 from compile.followed import SIZE, Twins, by_backward, chain, reads_gradient
 
 import cygrad
-from cygrad._core.replay import program
+from cygrad._core.replay import parts
 
 SOURCES = [Path(cygrad.__file__).parent / "_core" / "replay" / name for name in ("schemes.pyx", "following.pyx")]
 
@@ -141,7 +141,7 @@ NOT_TRIED: dict[str, str] = {}
 
 def differs(case, taken_out):
     twins = Twins(case.step).learned()
-    program.pass_over(taken_out)
+    parts.pass_over(taken_out)
     try:
         for world in (twins.eager, twins.other):
             world.changed = True
@@ -149,7 +149,7 @@ def differs(case, taken_out):
         wanted = twins.outcome(twins.counted, twins.eager)
         return twins.outcome(twins.compiled, twins.other) != wanted
     finally:
-        program.pass_over(None)
+        parts.pass_over(None)
 
 
 @pytest.mark.parametrize("reason", CASES)

@@ -508,3 +508,21 @@ def test_passes_with_errors_are_no_kind_of_their_own():
         twins.both()
     assert len(twins.follower.kinds) == 1
     assert twins.follower.replays == before + 6
+
+
+def test_more_kinds_of_passes_than_are_kept():
+    """The kind that was used least recently gives way; passes are right all the time."""
+    calls = []
+
+    def step(u, depth):
+        calls.append(depth)
+        value = u.tanh()
+        for _ in range(depth):
+            value = value * value.sigmoid() + u.exp()
+        return cygrad.autograd.grad(value.sum(), u)[0]
+
+    compiled = cygrad.compile(step)
+    u = cygrad.randn(SIZE, requires_grad=True)
+    for depth in (*[3] * 12, 4, 5, 6, 7, 8, *[4] * 9, *[8] * 9, 3, 7, 5, 6, 9, 3):
+        assert bits(compiled(u, depth)) == bits(step(u, depth))
+    assert compiled._cygrad_step.plans.follower.replays > 0

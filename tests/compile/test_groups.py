@@ -5,7 +5,7 @@ from compile.replays import bits, tensors_in
 
 import cygrad
 from cygrad._core.replay.capture import capture
-from cygrad._core.replay.program import Refusal
+from cygrad._core.replay.parts import Refusal
 
 SIZES = 5000, 20_001, 32_768, 50_000, 65_536, 65_537, 100_001, 32_768 * 5 + 700
 ROWS = (3000, 3), (40, 256), (17, 300), (9, 512), (11, 1000), (5, 1024), (6, 2048), (3, 2049), (3, 40_000), (2, 70_000)

@@ -337,6 +337,20 @@ def test_attributes_of_arguments():
         assert step(x).item() == 3 * factor
 
 
+def test_attributes_of_other_tensors():
+    for weight in (cygrad.ones(3), nn.Parameter(cygrad.ones(3))):
+        step = cygrad.compile(lambda x, weight=weight: x * weight.detach() * getattr(weight, "factor", 2))
+        unused = cygrad.compile(lambda x, weight=weight: x * 2 if hasattr(weight, "factor") else x)
+        for _ in range(6):
+            assert step(cygrad.ones(3)).sum() == 6
+            assert unused(cygrad.ones(3)).sum() == 3
+        assert step._cygrad_step.replays() > 0
+        assert unused._cygrad_step.replays() > 0
+        weight.factor = 3
+        assert step(cygrad.ones(3)).sum() == 9
+        assert unused(cygrad.ones(3)).sum() == 6
+
+
 @pytest.mark.parametrize("clears", [True, False])
 def test_gradients_of_arguments(clears):
     """Each call may get another tensor, or one with another gradient."""

@@ -10,11 +10,11 @@ from compile.twins import World
 
 import cygrad
 from cygrad import nn
-from cygrad._core.replay import program
-from cygrad._core.replay.signature import Signature
+from cygrad._core.replay import parts, program
+from cygrad._core.replay.guards.signature import Signature
 from cygrad.compiler import _step
 
-SOURCE = Path(cygrad.__file__).parent / "_core" / "replay" / "program.pyx"
+SOURCES = [Path(cygrad.__file__).parent / "_core" / "replay" / name for name in ("parts.pyx", "program.pyx")]
 ARGUMENT, OUTSIDE = "an argument ", "a tensor outside of the step "
 
 
@@ -156,6 +156,7 @@ CASES = {
     ARGUMENT + "has hooks": lambda: Case(slope, lambda: (leaf(),), lambda: (hooked(leaf()),)),
     OUTSIDE + "has other memory": held(other_memory),
     OUTSIDE + "requires grad, or does no more, or has a history": held(lambda weight: weight.requires_grad_(False)),
+    OUTSIDE + "has attributes": held(named, lambda w, x: x * w * getattr(w, "factor", 2)),
     OUTSIDE + "has hooks": held(hooked, summed),
     OUTSIDE + "has a grad, or has none any more, or has another": held(with_grad, lambda w, x: by_grad(w) * x),
     "grad mode or another mode differs": lambda: Case(
@@ -183,12 +184,12 @@ def differs(make, taken_out=()):
         step(*case.before())
         twin.step(*twin.before())
     assert step._cygrad_step.replays() > 0, step.explain()
-    program.pass_over(set(taken_out))
+    parts.pass_over(set(taken_out))
     try:
         with case.mode():
             return outcome(step, case.after()) != outcome(twin.step, twin.after())
     finally:
-        program.pass_over(None)
+        parts.pass_over(None)
 
 
 def outcome(step, arguments):
@@ -205,9 +206,9 @@ def test_without_a_guard(reason):
     assert differs(CASES[reason], [reason])
 
 
-@pytest.mark.skipif(not SOURCE.exists(), reason="the source is not installed")
+@pytest.mark.skipif(not SOURCES[0].exists(), reason="the source is not installed")
 def test_all_guards_are_tried():
-    text = SOURCE.read_text(encoding="utf-8")
+    text = "".join([source.read_text(encoding="utf-8") for source in SOURCES])
     guards = "".join(re.findall(r"cdef const char\* misfit.*?(?=\n    cdef|\n@|\n\n\n)", text, re.DOTALL))
     reasons = set(re.findall(r'return "(.*?)"', guards))
     assert len(reasons) > 15
@@ -252,11 +253,11 @@ def test_without_putting_random_numbers_back():
         return [bits(a) for a in found] == [bits(cygrad.rand(3)) for _ in found]
 
     assert is_right()
-    program.pass_over({program.NOT_PUT_BACK})
+    parts.pass_over({program.NOT_PUT_BACK})
     try:
         assert not is_right()
     finally:
-        program.pass_over(None)
+        parts.pass_over(None)
 
 
 def test_without_layouts_of_later_gradients():
@@ -277,9 +278,9 @@ def test_without_layouts_of_later_gradients():
 
     assert bits(found(lambda passes: None)) == bits(expected)
     assert bits(found(forget)) == bits(expected)
-    program.pass_over({"an argument has other strides"})
+    parts.pass_over({"an argument has other strides"})
     try:
         assert bits(found(lambda passes: None)) == bits(expected)
         assert bits(found(forget)) != bits(expected)
     finally:
-        program.pass_over(None)
+        parts.pass_over(None)

@@ -177,7 +177,7 @@ def test_without_a_look_at_who_reads_rates(monkeypatch):
 def test_without_a_look_at_other_ways_to_a_group(monkeypatch):
     class Once(_state.Survey):
         def release(self, values):
-            self._reached_twice = set()
+            self.reached_twice.clear()
             super().release(values)
 
     monkeypatch.setattr(_step, "Survey", Once)

@@ -12,7 +12,8 @@ from compile.replays import bits, tensors_in
 import cygrad
 from cygrad import nn
 from cygrad._core.replay.capture import capture
-from cygrad._core.replay.program import MISS, Refusal
+from cygrad._core.replay.parts import Refusal
+from cygrad._core.replay.program import MISS
 
 F = nn.functional
 STEPS = 20

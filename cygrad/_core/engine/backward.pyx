@@ -317,7 +317,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     """Execute the run, then the final callbacks, with the right grad mode."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
-    cdef void* outer = state.run
+    cdef Run outer = None if state.run == NULL else <Run>state.run
     cdef unsigned long long unwanted = state.unwanted
     cdef int lasti = 0
     code = current_site(&lasti)
@@ -328,6 +328,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
         flush()                         # may raise, which is safe here: nothing has been changed yet
         run.cuts = not create_graph     # tangents need the recorded (differentiable) form of the rules
     if follower != NULL and not create_graph and follower(run):
+        run.callbacks = None
         return 0
     state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
@@ -341,7 +342,9 @@ cdef int carry_out(Run run, bint create_graph) except -1:
             callback()
     finally:
         state.modes = modes
-        state.run = outer
+        # Of two greenlets, the one whose pass began first may end it first; then there is nothing to return to.
+        run.callbacks = None
+        state.run = NULL if outer is None or outer.callbacks is None else <void*>outer
         state.unwanted = unwanted
     return 0
 

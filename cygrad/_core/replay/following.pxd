@@ -31,7 +31,13 @@ cdef class Follower:
     cdef int rested
     cdef int captures
     cdef bint is_busy
+    cdef int functions                  # that are running
     cdef bint follow(self, Run run) except -1
     cdef bint advance(self, Followed kind, Run run) except -1
 
-cdef void* follow_by(void* follower) noexcept       # in this thread from now on; returns the former one. NULL: nothing
+# In this thread from now on; returns the former one. None: nothing is followed.
+cdef object follow_by(object follower)
+
+# The same while a function runs, and when it has ended: then the former one follows, unless its function has ended, too.
+cdef Follower begin_to_follow(Follower follower)
+cdef int end_to_follow(Follower follower, Follower former) except -1

@@ -22,7 +22,8 @@ A pass is left alone if little of its work is in loops that join. A follower tha
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.ref cimport Py_XDECREF
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
 from cygrad._core.engine.backward cimport carry_out, follow_passes
 from cygrad._core.engine.run cimport Run
@@ -36,19 +37,20 @@ from cygrad._kernels.tape.tape cimport Entry, tape_open
 
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.histories import are_there
-from cygrad._core.replay.program import MISS, Unfit, is_plain_state
+from cygrad._core.replay.parts import Unfit, is_plain_state
+from cygrad._core.replay.program import MISS
 from cygrad._core.replay.schemes import CHANGED
 from cygrad._core.types.device import cpu_device, default_device, defaults
 
 cdef extern from *:
     """
     #if defined(_MSC_VER)
-    static __declspec(thread) void *cygrad_follower;
+    static __declspec(thread) PyObject *cygrad_follower;
     #else
-    static __thread void *cygrad_follower;
+    static __thread PyObject *cygrad_follower;
     #endif
     """
-    void* cygrad_follower               # that of the compiled function which is running in this thread, or NULL
+    PyObject* cygrad_follower           # that of the compiled function which is running in this thread, or NULL; owned
 
 cdef enum:                      # Followed.stage
     SEEN
@@ -69,11 +71,30 @@ cdef enum:
 cdef object _miss = MISS
 
 
-cdef void* follow_by(void* follower) noexcept:
+cdef object follow_by(object follower):
     global cygrad_follower
-    cdef void* former = cygrad_follower
-    cygrad_follower = follower
-    return former
+    cdef PyObject* former = cygrad_follower
+    cygrad_follower = NULL if follower is None else <PyObject*>follower
+    Py_XINCREF(cygrad_follower)
+    if former == NULL:
+        return None
+    found = <object>former
+    Py_XDECREF(former)
+    return found
+
+
+cdef Follower begin_to_follow(Follower follower):
+    if follower is not None:
+        follower.functions += 1
+    return follow_by(follower)
+
+
+cdef int end_to_follow(Follower follower, Follower former) except -1:
+    # Functions that greenlets run need not end in the order in which they began.
+    if follower is not None:
+        follower.functions -= 1
+    follow_by(None if former is None or former.functions == 0 else former)
+    return 0
 
 
 cdef bint may_be_followed(Run run) except -1:
@@ -111,10 +132,10 @@ class following:
         self.follower = follower
 
     def __enter__(self):
-        self.former = <size_t>follow_by(<void*>self.follower)
+        self.former = begin_to_follow(self.follower)
 
     def __exit__(self, *error):
-        follow_by(<void*><size_t>self.former)
+        end_to_follow(self.follower, self.former)
 
 
 @cython.final
@@ -303,7 +324,8 @@ cdef class Follower:
             return False
         if len(kinds) == MOST_KINDS:
             untrusted = [other for other in kinds if (<Followed>other).stage != TRUSTED]
-            kinds = [other for other in kinds if other is not (untrusted or kinds)[-1]]
+            leaves = untrusted.pop() if untrusted else kinds[len(kinds) - 1]
+            kinds = [other for other in kinds if other is not leaves]
         self.kinds = [kind, *kinds]
         return False
 

@@ -17,10 +17,11 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from cygrad._core.replay.following cimport Follower, follow_by
-from cygrad._core.replay.program cimport Argument, Program
-from cygrad._core.replay.signature cimport Signature
-from cygrad._core.replay.state cimport Guard
+from cygrad._core.replay.following cimport Follower, begin_to_follow, end_to_follow, follow_by
+from cygrad._core.replay.parts cimport Argument
+from cygrad._core.replay.program cimport Program
+from cygrad._core.replay.guards.signature cimport Signature
+from cygrad._core.replay.guards.state cimport Guard
 
 cdef extern from *:
     """
@@ -43,7 +44,7 @@ cdef enum:
     FEW_STEPS = 4
 
 cdef unsigned long _watching = 0     # the thread whose call is being watched, if any
-cdef void* _aside = NULL             # what followed its passes before
+cdef object _aside = None            # what followed its passes before
 
 MISS = object()     # what `Plans.run` returns if no plan fits
 MOST = 64           # plans of one function
@@ -54,7 +55,7 @@ def watching(bint on):
     nothing is replayed, or that it ended."""
     global _watching, _aside
     _watching = PyThread_get_thread_ident() if on else 0
-    _aside = follow_by(NULL if on else _aside)
+    _aside = follow_by(None if on else _aside)
 
 
 cdef inline bint is_watched() noexcept:
@@ -183,14 +184,14 @@ cdef class Plans:
         """Do a call without plans. Its backward passes may be replayed (following.pyx)."""
         global cygrad_compiled_depth
         cdef Follower follower = self.follower if self.open and not is_watched() else None
-        cdef void* outer = follow_by(NULL if follower is None else <void*>follower)
+        cdef Follower outer = begin_to_follow(follower)
         self.calls += 1
         cygrad_compiled_depth += 1
         try:
             return PyObject_Call(self.function, args, <PyObject*>kwargs if PyDict_Size(kwargs) else NULL)
         finally:
             cygrad_compiled_depth -= 1
-            follow_by(outer)
+            end_to_follow(follower, outer)
 
     cdef object tried(self, Plan plan, tuple args, dict kwargs):
         """Do a call in one of the two ways in turn, and time it (Note [Trials])."""

@@ -3,7 +3,7 @@
 from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.node cimport Meta, Node
 from cygrad._core.graph.opdef cimport OpDef
-from cygrad._core.replay.program cimport Argument
+from cygrad._core.replay.parts cimport Argument
 
 cdef class Kept:                # a tensor that a node keeps
     cdef Argument argument

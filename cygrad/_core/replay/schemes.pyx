@@ -29,10 +29,10 @@ from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.opdef cimport OpNode, is_op_node
 from cygrad._core.graph.tensor cimport DISPATCHES, KEEPS_CLASS, Tensor, VersionCounter, version_of, wrap
-from cygrad._core.replay.program cimport Argument, matters
+from cygrad._core.replay.parts cimport Argument, matters
 
-from cygrad._core.replay.capture import span_of
-from cygrad._core.replay.program import Unfit
+from cygrad._core.replay.extents import span_of
+from cygrad._core.replay.parts import Unfit
 from cygrad._core.types.dtypes import dtype
 
 cnp.import_array()

@@ -64,8 +64,10 @@ cdef class Space:
 cdef list lend(list units, list kept):
     cdef Block block, lender
     cdef Space space
-    cdef list blocks = in_order_of_use(units), spaces = []
-    given = blocks_of_calls(units)
+    cdef list blocks, spaces = []
+    if not kept:
+        return spaces
+    blocks, given = in_order_of_use(units), blocks_of_calls(units)
     for lender in sorted(kept, key=by_size)[:MOST_LENDERS]:
         if lender.first > 0 and lender.high - lender.low >= LARGE and lender not in given:
             spaces.append(Space(lender.slot, lender.high - lender.low, lender.first))

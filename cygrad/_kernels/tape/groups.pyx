@@ -149,10 +149,8 @@ cdef list grouped(list entries):
     cdef Entry entry
     cdef Group group = None
     cdef list units = []
-    cdef dict counts = {}
+    cdef dict counts = None
     for entry in entries:
-        for block in {(<Touch>each).block for each in entry.touches}:
-            counts[block] = counts.get(block, 0) + 1
         if group is not None:
             if group.takes(entry):
                 continue
@@ -178,5 +176,16 @@ cdef list grouped(list entries):
             if len((<Group>unit).entries) == 1:
                 units[i] = (<Group>unit).entries[0]
             else:
+                counts = uses_of_blocks(entries) if counts is None else counts
                 (<Group>unit).choose_registers(counts)
     return units
+
+
+cdef dict uses_of_blocks(list entries):
+    """{block: how many entries touch it}."""
+    cdef Entry entry
+    cdef dict found = {}
+    for entry in entries:
+        for block in {(<Touch>each).block for each in entry.touches}:
+            found[block] = found.get(block, 0) + 1
+    return found

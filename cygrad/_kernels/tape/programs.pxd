@@ -30,7 +30,8 @@ cdef class Launches:
     cdef readonly list entries      # in the order of a run
     cdef list units                 # the same, with groups in the place of their entries
     cdef int fill(self) except -1
-    cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL
+    cdef int make_room_for_patches(self) except -1
+    cdef char* fill_entry(self, Entry entry, char* context) except NULL
     cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1
     cdef void set_base(self, int slot, char* base) noexcept nogil
     cdef bint may_run(self) noexcept

@@ -165,7 +165,8 @@ cdef class Launches:
         self.lent = lend(self.units, kept)
         self.give_own_memory()
         self.memory = place(self.units)
-        self.work = sum([each.bytes_read + each.bytes_written for each in self.entries])
+        for entry in self.entries:
+            self.work += (<Entry>entry).reach(READS) + (<Entry>entry).reach(WRITES | SCATTERS)
         size = sum([aligned(len((<Entry>each).context)) for each in self.entries])
         self.contexts = new_room(size)
         self.arena = new_room(self.memory)
@@ -178,30 +179,38 @@ cdef class Launches:
         """Copy the contexts, and collect the addresses that move with slots."""
         cdef char* context = self.contexts
         cdef char* begin
-        cdef list patches = [[] for _ in range(self.slots)]
         cdef Step* step
-        cdef Patch* patch
-        cdef Py_ssize_t i, n = 0
+        cdef Py_ssize_t i
+        self.make_room_for_patches()
         for i, unit in enumerate(self.units):
             step = &(<Step*>self.steps)[i]
             begin = context
             if isinstance(unit, Group):
                 for entry in (<Group>unit).entries:
-                    context = self.fill_entry(entry, context, patches)
+                    context = self.fill_entry(entry, context)
                 self.fill_group(unit, begin, context - begin, step)
             else:
                 step.function, step.context = (<Entry>unit).function, context
-                context = self.fill_entry(unit, context, patches)
-        self.patches = new_room(sum(map(len, patches)) * sizeof(Patch))
-        for i in range(self.slots):
-            self.first_patch[i] = n
-            for where, offset in patches[i]:
-                patch = &(<Patch*>self.patches)[n]
-                patch.where = <char**><uintptr_t>where
-                patch.offset = offset
-                n += 1
-        self.first_patch[self.slots] = n
+                context = self.fill_entry(unit, context)
+        for i in range(self.slots, 0, -1):      # each now points behind the patches of its slot
+            self.first_patch[i] = self.first_patch[i - 1]
+        self.first_patch[0] = 0
         self.plan_calls()
+        return 0
+
+    cdef int make_room_for_patches(self) except -1:
+        """Have the patches of each slot follow those of the one before; `first_patch` is where its next one goes."""
+        cdef Touch touch
+        cdef Py_ssize_t i, n = 0, count
+        for entry in self.entries:
+            for touch in (<Entry>entry).touches:
+                if touch.block is not None and touch.block.register < 0 and touch.block.slot >= 0:
+                    self.first_patch[touch.block.slot] += 1
+        for i in range(self.slots + 1):
+            count = self.first_patch[i]
+            self.first_patch[i] = n
+            n += count
+        self.patches = new_room(n * sizeof(Patch))
         return 0
 
     cdef int give_own_memory(self) except -1:
@@ -264,9 +273,10 @@ cdef class Launches:
                        for i in sorted(calls.keys() | takes.keys() | drops.keys()) if i < self.count]
         return 0
 
-    cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL:
+    cdef char* fill_entry(self, Entry entry, char* context) except NULL:
         """Copy the context of an entry; return where the next one goes."""
         cdef Touch touch
+        cdef Patch* patch
         cdef char** where
         memcpy(context, PyBytes_AS_STRING(entry.context), len(entry.context))
         for touch in entry.touches:
@@ -279,7 +289,9 @@ cdef class Launches:
                 where[0] = self.arena + touch.block.place + touch.offset
             else:
                 where[0] = NULL
-                (<list>patches[touch.block.slot]).append((<uintptr_t>where, touch.block.place + touch.offset))
+                patch = &(<Patch*>self.patches)[self.first_patch[touch.block.slot]]
+                patch.where, patch.offset = where, touch.block.place + touch.offset
+                self.first_patch[touch.block.slot] += 1
         return context + aligned(len(entry.context))
 
     cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1:
@@ -493,11 +505,14 @@ cdef list without_products_with_one(list entries):
     cdef dict writers = {}, readers = {}        # by block: (entry's number, touch), in order
     cdef set ones = set()
     cdef list seen
+    for entry in entries:
+        if entry.kind == "constant" and is_one(entry):
+            ones.add((<Touch>entry.touches[0]).block)
+    if not ones:
+        return entries
     for i, entry in enumerate(entries):
         for touch in entry.touches:
             (writers if touch.mode & (WRITES | SCATTERS) else readers).setdefault(touch.block, []).append((i, touch))
-        if entry.kind == "constant" and is_one(entry):
-            ones.add((<Touch>entry.touches[0]).block)
     for i, entry in enumerate(entries):
         if entry.kind != "multiply" or len(entry.touches) != 3:
             continue

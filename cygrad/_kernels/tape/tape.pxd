@@ -78,7 +78,7 @@ cdef class Block:           # a piece of memory
     cdef readonly int kind
     cdef readonly int index             # among the arguments, or the external ranges
     cdef Py_ssize_t serial              # counts the blocks of the tape
-    cdef list written                   # [low, high] of the bytes that entries wrote, apart; of INNER ones
+    cdef list written                   # [low, high] of the bytes that entries wrote, apart; of INNER ones, or None
     cdef readonly bint is_alive
     cdef readonly bint is_changed       # whether an entry writes to it
     cdef Py_ssize_t writes              # how many do
@@ -112,6 +112,7 @@ cdef class Entry:
     cdef readonly object call           # a Call (calls.pyx), or None
     cdef readonly object place          # (code object, instruction offset) of the user's line
     cdef readonly bint is_live
+    cdef Py_ssize_t reach(self, int modes) except -1    # bytes that are touched in any of these modes
 
 cdef class Tape:
     cdef readonly list entries
@@ -123,7 +124,7 @@ cdef class Tape:
     cdef Py_ssize_t serial              # of the last block
     cdef list arguments                 # blocks
     cdef list externals                 # blocks, by address
-    cdef list external_lows
+    cdef uintptr_t* external_lows       # their addresses
     cdef list lows                      # addresses of the live blocks that were given during the step, sorted
     cdef dict blocks                    # {address: block}, the same
     cdef dict changing                  # {address of an array that an op changes: `writes` of its block before}
@@ -133,6 +134,7 @@ cdef class Tape:
     cdef int _end_block(self, uintptr_t low) except -1
     cdef Block block_at(self, uintptr_t low, uintptr_t high)
     cdef Block block_of(self, object array)
+    cdef Py_ssize_t last_external(self, uintptr_t address) noexcept
     cdef Block external_at(self, uintptr_t low, uintptr_t high)
     cdef bint is_written(self, Block block, Py_ssize_t low, Py_ssize_t high) except -1
     cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,

@@ -35,6 +35,7 @@ cimport numpy as cnp
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcmp, memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, current_place, give_back_allocator
 
@@ -108,9 +109,7 @@ cdef enum:
 cdef class Block:
     """A piece of memory: an argument's, an external array's, or one that was given during the step."""
 
-    def __init__(self, uintptr_t low, uintptr_t high, int kind, int index):
-        self.low, self.high, self.kind, self.index = low, high, kind, index
-        self.written = []
+    def __cinit__(self):
         self.is_alive = True
         self.slot = self.first = self.register = -1
 
@@ -119,7 +118,7 @@ cdef class Block:
         cdef list span
         if self.kind != INNER or low >= high:
             return True
-        for span in self.written:
+        for span in self.written or ():
             if span[0] <= low:
                 if high <= span[1]:
                     return True
@@ -131,7 +130,7 @@ cdef class Block:
             self.is_changed = True
         if self.kind != INNER or low >= high or self.covers(low, high):
             return 0
-        for span in self.written:
+        for span in self.written or ():
             if span[1] < low or high < span[0]:
                 kept.append(span)
             else:
@@ -140,6 +139,12 @@ cdef class Block:
         kept.append([low, high])
         self.written = kept
         return 0
+
+
+cdef Block new_block(uintptr_t low, uintptr_t high, int kind, int index):
+    cdef Block block = Block.__new__(Block)
+    block.low, block.high, block.kind, block.index = low, high, kind, index
+    return block
 
 
 @cython.final
@@ -153,13 +158,21 @@ cdef class Touch:
 cdef class Entry:
     """A noted loop."""
 
+    cdef Py_ssize_t reach(self, int modes) except -1:
+        cdef Touch touch
+        cdef Py_ssize_t found = 0
+        for touch in self.touches:
+            if touch.mode & modes:
+                found += touch.high - touch.low
+        return found
+
     @property
     def bytes_read(self):
-        return sum([t.high - t.low for t in self.touches if t.mode & READS])
+        return self.reach(READS)
 
     @property
     def bytes_written(self):
-        return sum([t.high - t.low for t in self.touches if t.mode & (WRITES | SCATTERS)])
+        return self.reach(WRITES | SCATTERS)
 
     def difference(self, Entry other, dict blocks):
         """What distinguishes this entry from that of another tape, or None; `blocks` pairs the blocks of both."""
@@ -193,15 +206,24 @@ cdef class Tape:
         self.entries = []
         self.lows, self.blocks, self.changing = [], {}, {}
 
+    def __dealloc__(self):
+        PyMem_Free(self.external_lows)
+
     def open(self, list arguments, list externals):
         """Begin to note what this thread does. Both lists hold (low, high) addresses; external ranges do not overlap."""
         global _tape, tape_open
+        cdef Py_ssize_t i
         if _tape is not None:
             raise RuntimeError("another tape is open")
-        self.arguments = [Block(low, high, ARGUMENT, i) for i, (low, high) in enumerate(arguments)]
+        self.arguments = [new_block(low, high, ARGUMENT, i) for i, (low, high) in enumerate(arguments)]
         order = sorted(range(len(externals)), key=externals.__getitem__)
-        self.externals = [Block(externals[i][0], externals[i][1], EXTERNAL, i) for i in order]
-        self.external_lows = [block.low for block in self.externals]
+        self.externals = [new_block(externals[i][0], externals[i][1], EXTERNAL, i) for i in order]
+        PyMem_Free(self.external_lows)
+        self.external_lows = <uintptr_t*>PyMem_Malloc((len(externals) + 1) * sizeof(uintptr_t))
+        if self.external_lows == NULL:
+            raise MemoryError
+        for i in range(len(self.externals)):
+            self.external_lows[i] = (<Block>self.externals[i]).low
         tape_state.thread = PyThread_get_thread_ident()
         tape_state.count = tape_state.lost = 0
         _tape = self
@@ -236,11 +258,11 @@ cdef class Tape:
         cdef Py_ssize_t i
         cdef Block block
         self._end_block(low)
-        i = bisect_right(self.external_lows, low + size - 1) - 1
+        i = self.last_external(low + size - 1)
         while i >= 0 and (<Block>self.externals[i]).high > low:
             (<Block>self.externals[i]).is_alive = False     # freed during the step, and given again
             i -= 1
-        block = Block(low, low + size, INNER, -1)
+        block = new_block(low, low + size, INNER, -1)
         self.serial += 1
         block.serial = self.serial
         self.blocks[low] = block
@@ -266,7 +288,7 @@ cdef class Tape:
             block = self.blocks[self.lows[i]]
             if high <= block.high:
                 return block
-        i = bisect_right(self.external_lows, low) - 1
+        i = self.last_external(low)
         if i >= 0:
             block = self.externals[i]
             if block.is_alive and high <= block.high:
@@ -282,9 +304,20 @@ cdef class Tape:
         self._look_at_memory()
         return self.block_at(low, low + cnp.PyArray_ITEMSIZE(<cnp.ndarray>array))
 
+    cdef Py_ssize_t last_external(self, uintptr_t address) noexcept:
+        """The number of the last external range that begins there or before; -1: there is none."""
+        cdef Py_ssize_t low = 0, high = len(self.externals), middle
+        while low < high:
+            middle = (low + high) // 2
+            if address < self.external_lows[middle]:
+                high = middle
+            else:
+                low = middle + 1
+        return low - 1
+
     cdef Block external_at(self, uintptr_t low, uintptr_t high):
         """The external range that holds these bytes, or None."""
-        cdef Py_ssize_t i = bisect_right(self.external_lows, low) - 1
+        cdef Py_ssize_t i = self.last_external(low)
         cdef Block block
         if i >= 0:
             block = self.externals[i]

@@ -9,8 +9,9 @@ from ops.calls import SAMPLES, Call, on_gpu
 
 import cygrad as torch
 from cygrad._core.graph.internals import array_of
-from cygrad._core.replay import gpu_steps
-from cygrad._core.replay.program import MISS, Refusal
+from cygrad._core.replay.gpu import steps as gpu_steps
+from cygrad._core.replay.parts import Refusal
+from cygrad._core.replay.program import MISS
 from cygrad._kernels.device import cupy_library, gpu_forms
 
 pytestmark = [

@@ -12,7 +12,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from cygrad._core.graph.tensor cimport Tensor, requires_grad
-from cygrad._core.replay.state cimport same
+from cygrad._core.replay.guards.state cimport same
 from cygrad._core.types.size import Size
 
 cdef enum:

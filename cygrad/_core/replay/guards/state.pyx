@@ -137,6 +137,11 @@ cdef bint same(PyObject* found, PyObject* expected) except -1:
     return False
 
 
+def attributes_of(Tensor t not None):
+    """The dictionary of what a user has set on a tensor, or None."""
+    return t.attributes if type(t) is Tensor else getattr(t, "__dict__", None)
+
+
 def are_same(found, expected):
     """Whether two values are one object, or equal numbers, strings or tuples of these, of the same type."""
     return same(<PyObject*>found, <PyObject*>expected)
@@ -165,8 +170,10 @@ ctypedef struct check_t:
 
 @cython.final
 cdef class _Mark:
-    """What a tensor is apart from its values."""
+    """What a tensor is apart from its values. Attributes that a user has set have checks of their own; this one sees only
+    whether there are none."""
     cdef object array, type, view, descr
+    cdef bint is_bare
     cdef Node node
     cdef unsigned int flags
     cdef void* data
@@ -175,6 +182,7 @@ cdef class _Mark:
 
     def __cinit__(self, Tensor t):
         self.array, self.type, self.view, self.node, self.flags = t.array, type(t), t.view, t.grad_fn_, t.flags
+        self.is_bare = not t.attributes
         if not isinstance(t.array, ndarray):        # on a GPU: the very array is enough
             self.ndim = -1
             return
@@ -185,7 +193,7 @@ cdef class _Mark:
 
     cdef bint fits(self, Tensor t) except -1:
         if (t.array is not self.array or type(t) is not self.type or t.flags != self.flags or t.view is not self.view
-                or t.grad_fn_ is not self.node or t.tangents is not None):
+                or t.grad_fn_ is not self.node or t.tangents is not None or self.is_bare and t.attributes):
             return False
         if self.ndim < 0:
             return True
@@ -208,7 +216,7 @@ cdef bytes _dims_of(ndarray array):
 cdef class Guard:
     """A list of checks, see Note [Guards]. Each has a text: where its owner stands in the program.
 
-    >>> from cygrad._core.replay.state import Guard
+    >>> from cygrad._core.replay.guards.state import Guard
     >>> settings, guard = {"scale": 2.0}, Guard()
     >>> guard.whole("settings", settings)
     >>> guard.holds()
@@ -246,8 +254,7 @@ cdef class Guard:
 
     def whole(self, str text, owner):
         """All entries of a dictionary, in order."""
-        cdef list pairs = list(dict.items(owner))       # as they are stored, whatever a subclass makes of them
-        self.add(WHOLE, text, owner, tuple([key for key, _ in pairs]), tuple([value for _, value in pairs]))
+        self.add(WHOLE, text, owner, tuple(dict.keys(owner)), tuple(dict.values(owner)))    # as they are stored
 
     def release(self, owner, key):
         """Let one entry of a dictionary have any value from now on."""
@@ -260,6 +267,20 @@ cdef class Guard:
                 values = tuple([ANY if each == key else value for each, value in zip(keys, <tuple><object>checks[i].values)])
                 self.kept.append(values)
                 checks[i].values, checks[i].version = <PyObject*>values, 0
+
+    def leave_out(self, list tensors not None):
+        """Check these tensors no more: something else does."""
+        cdef check_t* checks = <check_t*>self.checks
+        cdef Py_ssize_t i, n = 0
+        cdef list texts = []
+        cdef set addresses = {id(t) for t in tensors}
+        for i in range(self.n):
+            if checks[i].kind == TENSOR and id(<object>checks[i].owner) in addresses:
+                continue
+            checks[n] = checks[i]
+            texts.append(self.texts[i])
+            n += 1
+        self.n, self.texts, self.failed = n, texts, -1
 
     def named(self, str text, owner, names):
         """Some entries of a dictionary, present or absent."""

@@ -23,7 +23,7 @@ from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.spent_gradients cimport is_unshared
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, IS_INFERENCE, Tensor, VersionCounter, counter_of, version_of, wrap
-from cygrad._core.replay.program cimport KEPT, NONE, REPLACED, UNSEEN, is_plain_now
+from cygrad._core.replay.parts cimport External, Given, external_of, is_plain_now
 from cygrad._core.runtime.thread_state cimport thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 
@@ -35,8 +35,10 @@ from numpy import ndarray
 
 from cygrad._core.engine.streams import place_of
 from cygrad._core.registry.several_gpus import attend_captures
-from cygrad._core.replay.capture import add_arguments, check_graph, has_others, living_tensors, resting_collector
-from cygrad._core.replay.program import MISS, Refusal, Unfit, is_plain_state
+from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
+from cygrad._core.replay.program import MISS
+from cygrad._core.replay.results import add_arguments, check_graph, has_others
+from cygrad._core.replay.situation import living_tensors, resting_collector
 from cygrad._core.runtime.thread_state import set_stream
 from cygrad._kernels.device.cupy_library import cupy, current_device, gpu_class, on_device
 from cygrad._kernels.device.gpu_forms import extent
@@ -51,9 +53,15 @@ cdef object _miss = MISS
 IN_MEMORY = "a tensor in main memory can be reached, whose values a graph cannot read anew"
 
 
-def is_on_gpu(Tensor t not None):
-    """Whether a tensor is in the memory of a GPU."""
-    return t.array is not None and type(t.array) is gpu_class()
+def are_on_gpu(tensors):
+    """Whether any of these tensors is in the memory of a GPU."""
+    kind = gpu_class()
+    if kind is None:
+        return False
+    for t in tensors:
+        if type((<Tensor?>t).array) is kind:
+            return True
+    return False
 
 
 cdef inline bint is_here(object array, int device) except -1:
@@ -225,68 +233,26 @@ cdef int check_results(list leaves, dict before) except -1:
 # --------------------------------------------------------------------------------------------- parts of a program
 
 @cython.final
-cdef class Given:
-    """What an argument must be like."""
+cdef class GpuArgument(Given):
+    """What an argument on a GPU must be like."""
 
-    cdef type cls
     cdef object dtype, shape, strides
-    cdef unsigned int flags
-    cdef bint is_view, has_history
-    cdef int before
 
     def __init__(self, Tensor t not None, bint sees_grads):
-        self.cls, self.flags = type(t), t.flags
+        self.take(t, sees_grads, False)
         self.dtype, self.shape, self.strides = t.array.dtype, t.array.shape, t.array.strides
-        self.is_view, self.has_history = t.view is not None, t.grad_fn_ is not None
-        self.before = UNSEEN if not sees_grads else NONE if t.grad_ is None else KEPT
 
     cdef str misfit(self, object value, int device):
         """Why a tensor does not fit, or None."""
-        cdef Tensor t
-        if type(value) is not self.cls:
-            return "an argument is of another class"
-        t = <Tensor>value
-        if t.attributes:
-            return "an argument has attributes"
-        if not is_here(t.array, device):
-            return "an argument is not in the memory of the GPU"
-        if t.array.dtype != self.dtype or t.array.shape != self.shape or t.array.strides != self.strides:
-            return "an argument has another dtype, shape or strides"
-        if t.flags != self.flags or (t.grad_fn_ is not None) != self.has_history:
-            return "an argument requires grad, or does no more, or has a history"
-        if (t.view is not None) != self.is_view or t.view is not None and not self.has_history and (
-                t.view.base.flags & REQUIRES_GRAD):
-            return "an argument is a view, or is none any more"
-        if self.before != UNSEEN and (t.grad_ is not None) != (self.before == KEPT) or t.tangents is not None:
-            return "an argument has a grad, or has none any more"
-        if t.accumulator is not None and t.accumulator.hooks is not None and self.before != UNSEEN:
-            return "an argument has hooks"
-        return None
-
-
-@cython.final
-cdef class Outside:
-    """A tensor outside of the step that it uses, and what it must be like."""
-
-    cdef Tensor tensor
-    cdef object array, grad
-    cdef unsigned int flags
-    cdef int before
-    cdef bint may_have_hooks
-
-    cdef str misfit(self):
-        """Why the tensor does not fit, or None."""
-        cdef Tensor t = self.tensor
-        if t.array is not self.array:
-            return "a tensor outside of the step has other memory"
-        if t.flags != self.flags or t.grad_fn_ is not None or t.tangents is not None:
-            return "a tensor outside of the step requires grad, or does no more, or has a history"
-        if t.accumulator is not None and t.accumulator.hooks is not None and not self.may_have_hooks:
-            return "a tensor outside of the step has hooks"
-        if self.before == NONE and t.grad_ is not None or self.before == KEPT and t.grad_ is not self.grad or (
-                self.before == REPLACED and t.grad_ is None):
-            return "a tensor outside of the step has a grad, or has none any more, or has another"
-        return None
+        cdef const char* reason = self.misfit_of_class(value)
+        if reason == NULL:
+            array = (<Tensor>value).array
+            if not is_here(array, device):
+                return "an argument is not in the memory of the GPU"
+            if array.dtype != self.dtype or array.shape != self.shape or array.strides != self.strides:
+                return "an argument has another dtype, shape or strides"
+            reason = self.misfit_of_history(<Tensor>value)
+        return None if reason == NULL else reason.decode()
 
 
 @cython.final
@@ -344,10 +310,10 @@ cdef class GpuProgram:
     cdef int device
     cdef bint sees_grads, joins, is_running
     cdef object work                    # a `CapturedWork`; None before `check`
-    cdef list guards                    # a Given for each argument
-    cdef list outside                   # of Outside
+    cdef list guards                    # a GpuArgument for each argument
+    cdef list outside                   # of External
     cdef list results                   # a Twin, the number of an argument or of an earlier result, or a Tensor outside
-    cdef list grads                     # (Outside, Twin, or None to clear it)
+    cdef list grads                     # (External, Twin, or None to clear it)
     cdef list counts                    # (VersionCounter, by how much, op name, code, instruction offset)
     cdef list lows, highs               # of the memory that it uses
     cdef unsigned int modes
@@ -361,7 +327,7 @@ cdef class GpuProgram:
     @property
     def externals(self):
         """The tensors outside of the arguments that the step reads or changes."""
-        return [] if self.work is None else [(<Outside>e).tensor for e in self.outside]
+        return [] if self.work is None else [(<External>e).tensor for e in self.outside]
 
     @property
     def arguments(self):
@@ -383,7 +349,7 @@ cdef class GpuProgram:
         """What a replay changes besides bytes, as texts."""
         texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in self.counts]
         for e, made in self.grads:
-            shape = tuple((<Outside>e).array.shape)
+            shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
         return texts
 
@@ -416,6 +382,7 @@ cdef class GpuProgram:
     cdef str misfit(self, list arguments):
         """Why a call does not fit, or None."""
         cdef str reason
+        cdef const char* found
         cdef Py_ssize_t i
         if current_device() != self.device:
             return "another GPU is current"
@@ -430,11 +397,11 @@ cdef class GpuProgram:
         if graph_capture.is_capturing():
             return "the stream is being captured"
         for e in self.outside:
-            reason = (<Outside>e).misfit()
-            if reason is not None:
-                return reason
+            found = (<External>e).misfit()
+            if found != NULL:
+                return found.decode()
         for i in range(len(arguments)):
-            reason = (<Given>self.guards[i]).misfit(arguments[i], self.device)
+            reason = (<GpuArgument>self.guards[i]).misfit(arguments[i], self.device)
             if reason is not None:
                 return reason
             low, high = extent((<Tensor>arguments[i]).array)
@@ -446,7 +413,7 @@ cdef class GpuProgram:
     cdef list run(self, list arguments):
         cdef list found = [], grads = []
         cdef VersionCounter counter
-        cdef Outside e
+        cdef External e
         cdef Tensor t
         for e, made in self.grads:          # all memory first: there may be too little
             t = e.tensor.grad_
@@ -518,7 +485,7 @@ cdef class GpuProgram:
         self.guards, self.outside, self.results, self.grads = [], [], [], []
         self.counts = list(counts.values())
         for t in arguments:
-            self.guards.append(Given(t, self.sees_grads))
+            self.guards.append(GpuArgument(t, self.sees_grads))
         used, changed = work.used, {id((<Former>seen).tensor) for seen, _ in grads}
         for seen in before.values():
             t = seen.tensor
@@ -526,7 +493,7 @@ cdef class GpuProgram:
                 continue
             is_used = type(seen.array) is gpu_class() and id(seen.array.data.mem) in used
             if is_used or id(t) in changed or (t.counter is not None and id(t.counter) in counts):
-                outside[id(t)] = self.outsider(seen)
+                outside[id(t)] = external_of(t, seen.grad, self.sees_grads, False)
         for t in arguments:
             if t.grad_ is not None and id(t.grad_) in outside:
                 raise Unfit("the grad of an argument is used, and may be another in the next call")
@@ -554,22 +521,6 @@ cdef class GpuProgram:
         spans = sorted({(mem.ptr, mem.ptr + mem.size) for mem in used.values()})
         self.lows, self.highs = [low for low, _ in spans], [high for _, high in spans]
         return 0
-
-    cdef Outside outsider(self, Former seen):
-        cdef Outside e = Outside.__new__(Outside)
-        cdef Tensor t = seen.tensor
-        e.may_have_hooks = not self.sees_grads
-        if t.accumulator is not None and t.accumulator.hooks is not None and not e.may_have_hooks:
-            raise Unfit("a tensor outside of the step has hooks")
-        if t.grad_fn_ is not None or t.tangents is not None:
-            raise Unfit("a tensor outside of the step has a history")
-        e.tensor, e.array, e.flags, e.grad = t, t.array, t.flags, None
-        e.before = NONE if seen.grad is None else KEPT if seen.grad is t.grad_ else REPLACED
-        if t.grad_ is seen.grad and not self.sees_grads:
-            e.before = UNSEEN
-        if e.before == KEPT:
-            e.grad = seen.grad
-        return e
 
     cdef Twin twin(self, work, Tensor t, set owned):
         """What a new tensor is like; raises Unfit for one whose memory is not its own."""
@@ -634,10 +585,10 @@ cdef class GpuProgram:
             elif t is not (r if isinstance(r, Tensor) else arguments[r] if r >= 0 else leaves[-1 - r]):
                 return f"result {i} is another tensor"
         for (e, _), twin in zip(self.grads, grads):
-            t = (<Outside>e).tensor.grad_
+            t = (<External>e).tensor.grad_
             if (t is None) != (twin is None) or t is not None and not (
                     is_here(t.array, self.device) and captured_work.are_equal(t.array, twin)):
-                return f"the grad of a tensor of shape {tuple((<Outside>e).array.shape)} differs"
+                return f"the grad of a tensor of shape {tuple((<External>e).array.shape)} differs"
         if not self.work.is_as(memory):
             return "a tensor outside of the step differs"
         if self.work.positions() != drawn:

@@ -1,0 +1,1 @@
+"""Captures a step on a GPU as a graph, and launches it again."""
