@@ -6,8 +6,8 @@ from typing import Any
 import cygrad
 from cygrad import autograd
 from cygrad._core.registry import dispatch
-from cygrad.library._schema import Schema
 from cygrad.ops import OpOverload, OpOverloadPacket
+from cygrad.ops._schema import FunctionSchema
 from cygrad.overrides import handle_torch_function, has_torch_function
 
 operators: dict[str, "Operator"] = {}  # by qualified name
@@ -17,7 +17,7 @@ listeners: list[Callable[[Any], None]] = []  # called with (packet, args, kwargs
 class Operator(OpOverload):
     """An op that a program defined: `torch.ops.<namespace>.<name>.default`."""
 
-    def __init__(self, packet: "Packet", schema: Schema, overload: str = "default") -> None:
+    def __init__(self, packet: "Packet", schema: FunctionSchema, overload: str = "default") -> None:
         super().__init__(packet, overload)
         self.schema = schema
         self.kernels: dict[str, Callable[..., Any]] = {}  # by type of device; "default" for all others
@@ -30,6 +30,7 @@ class Operator(OpOverload):
         self.autocast: dict[str, Any] = {}  # {type of device: dtype}
         self.dispatch: dict[type, Callable[..., Any]] = {}  # for modes and classes with `__torch_dispatch__`
         self.checks_aliases = False
+        self.tags = []
         self.definition: Any = None  # the CustomOpDef
         self._function: type[autograd.Function] | None = None
 
