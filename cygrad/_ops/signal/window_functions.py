@@ -9,6 +9,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.tensor.predicates import strided
 from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
@@ -134,7 +135,7 @@ def kaiser_window(
 # -- signal.windows --
 
 
-def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
+def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_grad):
     """Check the arguments and return the window of `cygrad.signal.windows` computed by `kernel`."""
     place = check_place(device, False)
     if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # for these PyTorch checks nothing else
@@ -145,46 +146,48 @@ def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
     wanted = get_default_dtype() if dtype is None else dtype
     if wanted not in (by_name()["float32"], by_name()["float64"]):
         raise ValueError(f"{function} expects float32 or float64 dtypes, got: {wanted}")
+    if layout is not strided:
+        raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     checked_lengths((length,))
     array = made(place, kernel, length, bool(sym), *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
 @facts(in_python=True)
-def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def bartlett(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Bartlett (triangular) window: `1 - abs(2 k / (M - 1) - 1)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return shaped("bartlett", kernels.triangle, M, (), sym, dtype, device, requires_grad)
+    return shaped("bartlett", kernels.triangle, M, (), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def blackman(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Blackman window: `0.42 - 0.5 * cos(2 pi k / (M - 1)) + 0.08 * cos(4 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.blackman(5)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    return shaped("blackman", kernels.cosines, M, (BLACKMAN,), sym, dtype, device, requires_grad)
+    return shaped("blackman", kernels.cosines, M, (BLACKMAN,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def cosine(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Cosine window, half a period of a sine: `sin(pi * (k + 1/2) / M)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.cosine(5)
     tensor([0.3090, 0.8090, 1.0000, 0.8090, 0.3090])
     """
-    return shaped("cosine", kernels.half_sine, M, (), sym, dtype, device, requires_grad)
+    return shaped("cosine", kernels.half_sine, M, (), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Exponential window: `exp(-abs(k - center) / tau)` for element k. Raises ValueError for `sym` and a center.
 
     >>> import cygrad
@@ -195,11 +198,11 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    return shaped("exponential", kernels.exponential, M, (center, tau), sym, dtype, device, requires_grad)
+    return shaped("exponential", kernels.exponential, M, (center, tau), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Gaussian window: `exp(-((k - (M - 1) / 2) / std)^2 / 2)` for element k.
 
     >>> import cygrad
@@ -208,11 +211,11 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
     """
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-    return shaped("gaussian", kernels.gaussian, M, (std,), sym, dtype, device, requires_grad)
+    return shaped("gaussian", kernels.gaussian, M, (std,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """General cosine window: the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)) for element k.
 
     >>> import cygrad
@@ -223,45 +226,47 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    return shaped("general_cosine", kernels.cosines, M, (tuple(a),), sym, dtype, device, requires_grad)
+    return shaped("general_cosine", kernels.cosines, M, (tuple(a),), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """General Hamming window: `alpha - (1 - alpha) * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.general_hamming(5, alpha=0.5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    kind = {"sym": sym, "dtype": dtype, "device": device, "requires_grad": requires_grad}
+    kind = {"sym": sym, "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return general_cosine(M, a=[alpha, 1.0 - alpha], **kind)
 
 
 @facts(in_python=True)
-def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def hamming(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Hamming window: `0.54 - 0.46 * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.hamming(5)
     tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
     """
-    return general_hamming(M, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @facts(in_python=True)
-def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def hann(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Hann window: `(1 - cos(2 pi k / (M - 1))) / 2` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.hann(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @facts(in_python=True)
-def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Kaiser window: `i0(beta * sqrt(1 - (2 k / (M - 1) - 1)^2)) / i0(beta)` for element k.
 
     >>> import cygrad
@@ -270,11 +275,11 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     """
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    return shaped("kaiser", kernels.kaiser, M, (beta,), sym, dtype, device, requires_grad)
+    return shaped("kaiser", kernels.kaiser, M, (beta,), sym, dtype, layout, device, requires_grad)
 
 
 @facts(in_python=True)
-def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def nuttall(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Nuttall window: a sum of four cosines with minimal side lobes.
 
     Element k is the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)), where
@@ -284,7 +289,7 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     >>> cygrad.signal.windows.nuttall(5)[1:4]
     tensor([0.2270, 1.0000, 0.2270])
     """
-    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 composite = dict.fromkeys(
