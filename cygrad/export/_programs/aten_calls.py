@@ -31,6 +31,8 @@ _LAST = 2**63 - 1  # where a slice ends that goes to the end
 def steps_of(target: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Step]:
     """Return what does the same as a call of a public function, whose name in programs is `target`."""
     own = Step(function, args, kwargs)
+    if isinstance(function, OpOverload):  # which a program defined
+        return [own]
     if target == "Tensor.__getitem__":
         return list(_indexing(args[0], args[1])) or [own]
     if target in _OPERATORS:
@@ -95,7 +97,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload | None:
     """Return the overload of an op that takes these arguments; None if it is not clear which one does."""
-    known = [name for name in packet.overloads() if name != "out"]
+    known = [name for name in packet.overloads() if "out" not in name]
     values = [value for key, (value, _) in given.items() if key != "alpha"]
     name = packet.__name__
     if "out" in given:
@@ -106,7 +108,7 @@ def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload 
         found = "default"
     elif name.rstrip("_") in ("add", "sub", "mul", "div"):
         found = "Tensor_mode" if "rounding_mode" in given else "Tensor"
-    elif known[:2] == ["Scalar", "Tensor"] and len(values) > 1:
+    elif {"Scalar", "Tensor"} <= set(known) and len(values) > 1 and isinstance(values[0], fx.Node):
         found = "Tensor" if isinstance(values[-1], fx.Node) else "Scalar"
     elif name in ("pow", "pow_") and len(values) > 1:
         kinds = ["Tensor" if isinstance(value, fx.Node) else "Scalar" for value in values[:2]]
