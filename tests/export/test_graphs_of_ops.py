@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from ops.calls import SAMPLES
 
 import cygrad
 from cygrad import nn
 from cygrad.utils._pytree import tree_leaves
-from ops.calls import SAMPLES
 
 SPACES = (cygrad, nn.functional, cygrad.linalg, cygrad.fft, cygrad.special, cygrad.Tensor)
 DRAWN = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "binomial", "rrelu", "gumbel")
