@@ -1,6 +1,7 @@
 """What libraries rely on when they subclass distributions, constraints and transforms."""
 
 import copy
+import inspect
 import pickle
 import weakref
 
@@ -399,3 +400,15 @@ def test_helpers_for_matrices():
         tril_matrix_to_vec(factor, 3)
     extreme = d.transforms._clipped_sigmoid(torch.tensor([-1e3, 1e3]))
     assert 0 < extreme[0] and extreme[1] < 1
+
+
+def test_what_a_distribution_lacks():
+    poisson = d.Poisson(1.0)
+    for method, kwargs in (("rsample", {"sample_shape": (2,)}), ("cdf", {"value": 1.0}), ("icdf", {"value": 0.5})):
+        with pytest.raises(NotImplementedError):
+            getattr(poisson, method)(**kwargs)
+    shown = {name: str(inspect.signature(getattr(d.Distribution, name))) for name in ("cdf", "rsample")}
+    mixture = d.MixtureSameFamily(d.Categorical(torch.ones(2)), d.Normal(torch.zeros(2), torch.ones(2)))
+    assert mixture.log_prob(x=torch.tensor(0.0)).item() == pytest.approx(-0.9189385)
+    assert mixture.cdf(x=torch.tensor(0.0)).item() == 0.5
+    assert shown == {"cdf": "(self, value)", "rsample": "(self, sample_shape=torch.Size([]))"}

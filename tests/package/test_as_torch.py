@@ -150,8 +150,14 @@ def test_what_is_lacking():
         assert "no quantized tensors" in str(error)
     else:
         raise AssertionError
-    for name, instead in (("distributed.nn.api", "send"), ("export.unflatten", "ExportedProgram"), ("fx.passes.nothing", "Interpreter"),
-                          ("classes", "Python"), ("package", "torch.save"), ("nn.qat", "float16")):
+    for name, instead in {
+        "distributed.nn.api": "send",
+        "export.unflatten": "ExportedProgram",
+        "fx.passes.nothing": "Interpreter",
+        "classes": "Python",
+        "package": "torch.save",
+        "nn.qat": "float16",
+    }.items():
         try:
             __import__(f"torch.{name}")
         except ModuleNotFoundError as error:
