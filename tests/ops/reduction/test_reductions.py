@@ -308,7 +308,11 @@ def test_hashes_are_those_of_pytorch():
         (torch.float64, 9215490737506877440),
     ):
         assert mixed.to(dtype).hash_tensor().item() == hashed
-    assert torch.hash_tensor(torch.ones(3, 0), 1).tolist() == [0, 0, 0]
+    assert torch.hash_tensor(torch.ones(3, 0), 0).shape == (0,)
+    with fails(IndexError, "hash_tensor: Expected reduction dim 1 to have non-zero size."):
+        torch.hash_tensor(torch.ones(3, 0), 1)
+    with fails(RuntimeError, "Expected result to be of dtype uint64, but got Long"):
+        torch.hash_tensor(whole, out=torch.zeros((), dtype=torch.int64))
     assert torch.hash_tensor(torch.tensor(5)).item() == 5
     with fails(RuntimeError, "Unknown hash_tensor mode: 1"):
         torch.hash_tensor(whole, mode=1)
