@@ -5,6 +5,7 @@ from typing import Any
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry import torch_function
 from cygrad._core.types import dtypes
 
 _UNEXPLAINED = (
@@ -14,8 +15,10 @@ _UNEXPLAINED = (
 _Message = Callable[[], Any] | None
 
 
-def _assert(condition: Any, message: str) -> None:
+def _assert(condition: Any, message: str) -> Any:
     """Raise AssertionError with this message unless the condition, a bool or a tensor of one element, holds."""
+    if type(condition) not in (bool, Tensor) and torch_function.overrides(condition):
+        return torch_function.call(_assert, (condition, message), {})
     if not condition:
         raise AssertionError(message)
 

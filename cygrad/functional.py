@@ -1,22 +1,32 @@
-"""Functions of the package under PyTorch's `torch.functional`, where some scripts look for them."""
+"""Functions of the package under `torch.functional`, where PyTorch defines them and some scripts look for them."""
 
 from cygrad import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
     broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     cdist,
+    chain_matmul,
     einsum,
     istft,
+    lu,
     meshgrid,
     norm,
+    pca_lowrank,
     split,
     stft,
+    svd_lowrank,
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 
 __all__ = [
-    "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist", "einsum", "istft", "meshgrid", "norm", "split",
-    "stft", "tensordot", "unique", "unique_consecutive",
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft",
+    "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip

@@ -13,23 +13,9 @@ from typing import Any
 
 import cygrad
 from cygrad._ops.shape.storage import StorageBase, TypedStorage, UntypedStorage
+from cygrad._ops.shape.storage_bytes import DTYPES
 
 __all__ = ["StorageBase", "TypedStorage", "UntypedStorage"]
-
-_DTYPES = {
-    "BFloat16": "bfloat16",
-    "Bool": "bool",
-    "Byte": "uint8",
-    "Char": "int8",
-    "ComplexDouble": "complex128",
-    "ComplexFloat": "complex64",
-    "Double": "float64",
-    "Float": "float32",
-    "Half": "float16",
-    "Int": "int32",
-    "Long": "int64",
-    "Short": "int16",
-}
 
 
 class _LegacyStorageMeta(type):
@@ -74,13 +60,14 @@ _DOC = """A storage of {dtype}: called with nothing, a size, a sequence, or `wra
 
 
 def __getattr__(name: str) -> Any:
-    kind = _DTYPES.get(name.removesuffix("Storage"))
+    kind = DTYPES.get(name.removesuffix("Storage"))
     if kind is None or not name.endswith("Storage"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     namespace = {
         "__slots__": (),
         "__module__": "cygrad",
         "dtype": getattr(cygrad, kind),
+        "_of_class": getattr(cygrad, kind),
         "__doc__": _DOC.format(name=name, dtype=kind),
     }
     globals()[name] = found = _LegacyStorageMeta(name, (_LegacyStorage,), namespace)

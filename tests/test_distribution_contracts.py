@@ -1,6 +1,7 @@
 """What libraries rely on when they subclass distributions, constraints and transforms."""
 
 import copy
+import inspect
 import pickle
 import weakref
 
@@ -417,3 +418,15 @@ def test_supports_of_classes_are_constraints(name):
         elif name != "TransformedDistribution":
             assert support.is_discrete is (name in ("Binomial", "Categorical", "Multinomial"))
             assert support.event_dim == (name == "Multinomial")
+
+
+def test_what_a_distribution_lacks():
+    poisson = d.Poisson(1.0)
+    for method, kwargs in (("rsample", {"sample_shape": (2,)}), ("cdf", {"value": 1.0}), ("icdf", {"value": 0.5})):
+        with pytest.raises(NotImplementedError):
+            getattr(poisson, method)(**kwargs)
+    shown = {name: str(inspect.signature(getattr(d.Distribution, name))) for name in ("cdf", "rsample")}
+    mixture = d.MixtureSameFamily(d.Categorical(torch.ones(2)), d.Normal(torch.zeros(2), torch.ones(2)))
+    assert mixture.log_prob(x=torch.tensor(0.0)).item() == pytest.approx(-0.9189385)
+    assert mixture.cdf(x=torch.tensor(0.0)).item() == 0.5
+    assert shown == {"cdf": "(self, value)", "rsample": "(self, sample_shape=torch.Size([]))"}

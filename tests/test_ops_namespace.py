@@ -19,8 +19,8 @@ def test_names():
     assert (str(op), repr(op)) == ("aten.add.Tensor", "<OpOverload(op='aten.add', overload='Tensor')>")
     assert (op.name(), op.__name__, op.namespace, op._opname) == ("aten::add.Tensor", "add.Tensor", "aten", "add")
     assert aten.add._qualified_op_name == "aten::add" and aten.mm.default.name() == "aten::mm"
-    assert aten.add.overloads() == ["Scalar", "Tensor", "out"] and aten.sin_.overloads() == ["default"]
-    assert [name for name in aten.any.overloads() if name != "out"] == ["default", "dim", "dims"]
+    assert aten.add.overloads() == ["Tensor", "Scalar", "out", "Scalar_out"] and aten.sin_.overloads() == ["default"]
+    assert [name for name in aten.any.overloads() if "out" not in name] == ["default", "dim", "dims"]
     assert {aten.add.Tensor: 1}[op] == 1 and aten.add.Scalar != op
 
 
@@ -44,14 +44,30 @@ def test_what_libraries_ask_for(name):
 def test_schemas():
     schema = aten.add.Tensor._schema
     assert (schema.name, schema.overload_name, schema.is_mutable) == ("aten::add", "Tensor", False)
-    first, second, alpha = schema.arguments[:3]
+    assert str(schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    first, second, alpha = schema.arguments
     assert (first.name, second.name, alpha.name) == ("self", "other", "alpha")
     assert not first.has_default_value() and alpha.has_default_value() and alpha.default_value == 1
-    assert alpha.kwarg_only and not second.kwarg_only and alpha.type == "Number"
-    assert str(schema).startswith("aten::add.Tensor(Tensor self, ")
-    assert aten.add_.Tensor._schema.is_mutable
+    assert alpha.kwarg_only and not second.kwarg_only and isinstance(first.type, torch.TensorType)
+    assert [str(a.type) for a in aten.convolution.default._schema.arguments[2:4]] == ["Optional[Tensor]", "List[int]"]
+    assert [r.name for r in aten.max.dim._schema.returns] == ["values", "indices"]
     slice_schema = aten.slice.Tensor._schema
     assert [a.name for a in slice_schema.arguments] == ["self", "dim", "start", "end", "step"]
+    stride = aten.max_pool2d.default._schema.arguments[3]
+    assert (stride.name, stride.default_value, stride.N) == ("padding", [0, 0], 2)
+    dtype = aten.sum.dim_IntList._schema.arguments[3]
+    assert (str(dtype.type), str(dtype.real_type)) == ("Optional[int]", "Optional[ScalarType]")
+
+
+def test_what_ops_write_to():
+    written = aten.add_.Tensor._schema
+    assert written.is_mutable and written.arguments[0].is_write and not written.arguments[0].is_out
+    assert written.arguments[0].alias_info.before_set == {"a"} and written.returns[0].alias_info.is_write
+    out = aten.add.out._schema
+    assert out.is_mutable and [a.name for a in out.arguments if a.is_out] == ["out"]
+    assert aten.view.default.is_view and not aten.relu.default.is_view and not aten.relu_.default.is_view
+    assert torch.Tag.pointwise in aten.add.Tensor.tags and torch.Tag.core in aten.mm.default.tags
+    assert list(aten.relu._schemas) == ["", "out"]
 
 
 def test_calls():

@@ -65,11 +65,11 @@ OUT_OF_SCOPE = {
     "mixed precision on other devices": r".*autocast_(ipu|xla).*",
     "internals of PyTorch's own functions": r"""
         native_.* .*_backward.* batch_norm_(stats|elemt|gather.*|update_stats|backward.*) grid_sampler.* convolution
-        affine_grid_generator conv_tbc slice_inverse segment_reduce norm_except_dim embedding_renorm_ hash_tensor
+        affine_grid_generator conv_tbc slice_inverse segment_reduce norm_except_dim embedding_renorm_
         choose_qparams.* assert_int_or_pair .*with_indices max_pool\dd_with_indices (prepare|thread|sym)_.*
         thread_safe_generator classproperty profiler_.* jagged compute_.* feature_dropout_? broadcast_shapes_
         sym_constrain.* nonzero_static vitals_enabled set_vital read_vitals cudnn_is_acceptable
-        legacy_contiguous_format grad_dtype KinetoStepTracker MemRecordsAcc kineto_available debug_unwrap
+        legacy_contiguous_format KinetoStepTracker MemRecordsAcc kineto_available debug_unwrap
         NestedIOFunction
     """,
     "imported modules and helpers": r"""

@@ -28,7 +28,8 @@ __all__ = [
 _MODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_functorch", "_nn")  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
-_OF_PACKAGE["_LinAlgError"] = "linalg.LinAlgError"
+_OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._schema.parse_schema"}
+_OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
 

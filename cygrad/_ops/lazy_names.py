@@ -210,6 +210,9 @@ FUNCTIONS = {
     "reduction.extrema": (
         "amax amin argmax argmin max min "
     ),
+    "reduction.hashing": (
+        "hash_tensor "
+    ),
     "reduction.histograms": (
         "bincount histc histogram histogramdd "
     ),
@@ -422,6 +425,9 @@ METHODS = {
     ),
     "reduction.extrema": (
         "amax amin argmax argmin max min "
+    ),
+    "reduction.hashing": (
+        "hash_tensor "
     ),
     "reduction.histograms": (
         "bincount histc histogram "

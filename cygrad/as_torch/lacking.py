@@ -1,16 +1,44 @@
 """What serves instead of the parts of PyTorch that cygrad does not have."""
 
+_CLASSES = "cygrad loads no classes of C++: write them in Python"
 _COMPILER = "cygrad has no compiler back ends: `torch.compile` replays the kernels that ran"
-_EXPORT = "cygrad exports no programs: save `model.state_dict()`, and define the model in code"
+_CONTRIB = "TensorBoard is in `torch.utils.tensorboard`"
+_EXPORT = "cygrad has `export`, `save`, `load`, `Dim` and `ExportedProgram.module()`"
+_MOBILE = "export the module to ONNX, which runs on phones: `torch.onnx.export`"
+_PACKAGE = "save modules with `torch.save`, and ship their source as a Python package"
+_PASSES = "cygrad has `shape_prop` and the matchers in `torch.fx.passes`: write others as an `fx.Interpreter`"
 _QUANTIZED = "cygrad has no quantized tensors: use float16 or bfloat16"
+_RPC = "cygrad has no remote calls: use collectives, `send` and `recv`, or `broadcast_object_list`"
+_SYMBOLIC = "cygrad has no symbolic sizes: `torch.export` takes `dynamic_shapes`"
 
 _INSTEAD = {
     "torch._dynamo": _COMPILER,
     "torch._inductor": _COMPILER,
     "torch.ao": _QUANTIZED,
+    "torch.classes": _CLASSES,
+    "torch.contrib": _CONTRIB,
+    "torch.cuda.jiterator": "write kernels with CuPy, which takes tensors: `cupy.ElementwiseKernel`",
+    "torch.cuda.tunable": "cuBLAS chooses the kernels itself",
+    "torch.distributed.nn.api": _RPC,
     "torch.export": _EXPORT,
+    "torch.fx.experimental.symbolic_shapes": _SYMBOLIC,
+    "torch.fx.passes": _PASSES,
+    "torch.jit.mobile": _MOBILE,
+    "torch.monitor": _CONTRIB,
+    "torch.nativert": _COMPILER,
+    "torch.nn.intrinsic": _QUANTIZED,
+    "torch.nn.qat": _QUANTIZED,
+    "torch.nn.quantizable": _QUANTIZED,
+    "torch.onnx.verification": "compare the results of `onnxruntime` with those of the module",
+    "torch.package": _PACKAGE,
     "torch.quantization": _QUANTIZED,
+    "torch.quantize_per_channel": _QUANTIZED,
     "torch.quantize_per_tensor": _QUANTIZED,
+    "torch.utils.bottleneck": "profile with `torch.profiler`",
+    "torch.utils.bundled_inputs": _MOBILE,
+    "torch.utils.hipify": "cygrad has no extensions in C++ to translate",
+    "torch.utils.mobile_optimizer": _MOBILE,
+    "torch.utils.model_dump": "look at a file's parts with `python -m zipfile -l`",
 }
 
 

@@ -17,7 +17,9 @@ PyTorch's attention backends (`enable_flash_sdp`, `sdp_kernel`, ...) can be set,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any, NamedTuple
 
 import cygrad
@@ -41,6 +43,9 @@ __all__ = [
     "math_sdp_enabled",
     "matmul",
     "mem_efficient_sdp_enabled",
+    "preferred_blas_library",
+    "preferred_linalg_library",
+    "preferred_rocm_fa_library",
     "sdp_kernel",
 ]
 
@@ -97,6 +102,66 @@ def sdp_kernel(
         yield
     finally:
         _ways.update(before)
+
+
+# -- the libraries among which PyTorch chooses --
+
+
+class _LinalgBackend(Enum):
+    Default, Cusolver, Magma = range(3)
+
+
+class _BlasBackend(Enum):
+    Default, Cublas, Cublaslt, Ck = range(4)
+
+
+class _ROCmFABackend(Enum):
+    Default, AOTriton, Ck = range(3)
+
+
+def _choice(name: str, words: Mapping[str, Enum], at_first: Enum, what: str) -> Any:
+    kind, chosen = type(at_first), [at_first]
+
+    def choose(backend: Any = None) -> Any:
+        if isinstance(backend, str):
+            if backend not in words:
+                raise RuntimeError(f"Unknown input value. Choose from: {', '.join(words)}.")
+            chosen[0] = words[backend]
+        elif isinstance(backend, kind):
+            chosen[0] = backend
+        elif backend is not None:
+            raise RuntimeError("Unknown input value type.")
+        return chosen[0]
+
+    choose.__name__ = choose.__qualname__ = name
+    choose.__doc__ = f"""Choose PyTorch's library for {what}, if one is given; return the choice. It has no effect here.
+
+    Raises RuntimeError for another name than {", ".join(words)}.
+
+    >>> import cygrad
+    >>> cygrad.backends.cuda.{name}("default").name
+    '{words["default"].name}'
+    """
+    return choose
+
+
+_LINALG = {"default": _LinalgBackend.Default, "cusolver": _LinalgBackend.Cusolver, "magma": _LinalgBackend.Magma}
+_BLAS = {
+    "default": _BlasBackend.Cublas,
+    "cublas": _BlasBackend.Cublas,
+    "hipblas": _BlasBackend.Cublas,
+    "cublaslt": _BlasBackend.Cublaslt,
+    "hipblaslt": _BlasBackend.Cublaslt,
+    "ck": _BlasBackend.Ck,
+}
+_ATTENTION = {"default": _ROCmFABackend.Default, "aotriton": _ROCmFABackend.AOTriton, "ck": _ROCmFABackend.Ck}
+preferred_linalg_library = _choice(
+    "preferred_linalg_library", _LINALG, _LinalgBackend.Default, "linear algebra on GPUs"
+)
+preferred_blas_library = _choice("preferred_blas_library", _BLAS, _BlasBackend.Cublas, "products of matrices on GPUs")
+preferred_rocm_fa_library = _choice(
+    "preferred_rocm_fa_library", _ATTENTION, _ROCmFABackend.Default, "attention on AMD's GPUs"
+)
 
 
 def is_built() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +23,7 @@ def where_defined(mask, formula, x, inside, otherwise):
     return cygrad.where(mask, formula(cygrad.where(mask, x, inside)), otherwise)
 
 
-def lacking(self, *args):
+def lacking(self, *args, **kwargs):
     """Raise NotImplementedError: the distribution does not support this.
 
     >>> import cygrad, cygrad.distributions as dist
@@ -32,6 +33,22 @@ def lacking(self, *args):
     NotImplementedError
     """
     raise NotImplementedError
+
+
+def _lacking_with(*parameters: inspect.Parameter) -> Any:
+    """Return `lacking` as a method that shows these parameters."""
+
+    def method(self, *args, **kwargs):
+        return lacking(self, *args, **kwargs)
+
+    method.__doc__ = lacking.__doc__
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+    return method
+
+
+def _parameter(name: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 
 class lazy_property:
@@ -186,12 +203,12 @@ class Distribution:
     def _extended_shape(self, sample_shape=()):
         return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
-    log_prob: Any = lacking
-    cdf: Any = lacking
-    icdf: Any = lacking
-    entropy: Any = lacking
-    rsample: Any = lacking
-    enumerate_support: Any = lacking
+    log_prob: Any = _lacking_with(_parameter("value"))
+    cdf: Any = _lacking_with(_parameter("value"))
+    icdf: Any = _lacking_with(_parameter("value"))
+    entropy: Any = _lacking_with()
+    rsample: Any = _lacking_with(_parameter("sample_shape", Size()))
+    enumerate_support: Any = _lacking_with(_parameter("expand", True))
     mean: Any = property(lacking)
     variance: Any = property(lacking)
 

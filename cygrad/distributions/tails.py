@@ -345,8 +345,8 @@ class MixtureSameFamily(Distribution):
         gap = parts.mean - self.mean.unsqueeze(-1 - n)
         return self._mean_of(parts.variance) + self._mean_of(gap**2)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Return the log-density: log(sum over components k of weight[k] * density_k(value)).
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return the log-density: log(sum over components k of weight[k] * density_k(x)).
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
 
@@ -356,19 +356,19 @@ class MixtureSameFamily(Distribution):
         tensor([-1.4189, -1.4852])
         """
         if self._validate_args:
-            self._validate_sample(value)
-        logs = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
+            self._validate_sample(x)
+        logs = self.component_distribution.log_prob(x.unsqueeze(-1 - len(self.event_shape)))
         return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample at or below `value`: the weighted sum of the components' probabilities.
+    def cdf(self, x: Tensor) -> Tensor:
+        """Return the probability of a sample at or below `x`: the weighted sum of the components' probabilities.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> d = dist.MixtureSameFamily(dist.Categorical(cygrad.ones(2)), dist.Normal(cygrad.tensor([-1.0, 1.0]), 1.0))
         >>> d.cdf(cygrad.tensor([0.0, 1.0]))
         tensor([0.5000, 0.7386])
         """
-        below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
+        below = self.component_distribution.cdf(x.unsqueeze(-1 - len(self.event_shape)))
         return (below * self.mixture_distribution.probs).sum(-1)
 
     def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:

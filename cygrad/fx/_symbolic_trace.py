@@ -4,7 +4,9 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -12,9 +14,11 @@ from typing import Any
 import cygrad
 from cygrad import nn
 from cygrad.fx._lazy_graph_module import _make_graph_module
+from cygrad.fx._pytree import _PyTreeCodeGen, _PyTreeInfo
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Argument, map_aggregate
 from cygrad.fx.proxy import ParameterProxy, Proxy, Scope, TracerBase
+from cygrad.utils import _pytree as pytree
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
 
@@ -48,12 +52,6 @@ def _assert_is_none(value: Any, msg: str) -> None:
     """Check an argument that was None when the function was traced. Raises AssertionError with the text `msg`."""
     if value is not None:
         raise AssertionError(msg)
-
-
-def _assert(condition: Any, message: str) -> None:
-    """Check an argument that had a fixed value when the function was traced. Raises AssertionError."""
-    if not condition:
-        raise AssertionError(message)
 
 
 def is_wrapped(function: Any) -> bool:
@@ -354,28 +352,40 @@ class Tracer(TracerBase):
                     f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments"
                 )
             concrete_args = dict(zip(names, concrete_args, strict=True))
-        count = 0
         for name in names:
-            if concrete_args is not None and name in concrete_args:
-                count += 1
-            args.append(self._proxy_placeholder(name, concrete_args, parameters, function, count))
+            args.append(self._proxy_placeholder(name, concrete_args, parameters, function))
         n_positional = len(args) - code.co_kwonlyargcount
         keywords = names[len(names) - code.co_kwonlyargcount :] if code.co_kwonlyargcount else []
         values = dict(zip(keywords, args[n_positional:], strict=True))
         variadic = []
         place = total
         if code.co_flags & inspect.CO_VARARGS:
-            variadic.append(self._proxy_placeholder(f"*{code.co_varnames[place]}", None, parameters, function, 0))
+            variadic.append(self._proxy_placeholder(f"*{code.co_varnames[place]}", None, parameters, function))
             place += 1
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            variadic.append(self._proxy_placeholder(f"**{code.co_varnames[place]}", None, parameters, function, 0))
+            variadic.append(self._proxy_placeholder(f"**{code.co_varnames[place]}", None, parameters, function))
         if values or variadic:
             root_fn = _with_values(function, values, bool(code.co_flags & inspect.CO_VARARGS), n_positional, variadic)
             return root_fn, args[:n_positional]
-        return root_fn, args
+        given = args[is_module:]
+        if all(map(pytree.tree_is_leaf, given)):
+            return root_fn, args
+        return self._taken_apart(root_fn, args[: len(args) - len(given)], given, names)
+
+    def _taken_apart(self, function: Any, root: list[Any], given: list[Any], names: list[str]) -> tuple[Any, list[Any]]:
+        """Return a function of the leaves of nested arguments, and these leaves."""
+        leaves, in_spec = pytree.tree_flatten(given)
+
+        def called(*values: Any) -> Any:
+            inputs = pytree.tree_unflatten(list(values[len(root) :]), in_spec)
+            results, out_spec = pytree.tree_flatten(function(*root, *inputs))
+            self.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec)))
+            return results
+
+        return called, [*root, *leaves]
 
     def _proxy_placeholder(
-        self, name: str, concrete_args: dict[str, Any] | None, parameters: Any, function: Any, count: int
+        self, name: str, concrete_args: dict[str, Any] | None, parameters: Any, function: Any
     ) -> Any:
         plain = name.lstrip("*")
         default = parameters[plain].default if plain in parameters else inspect.Parameter.empty
@@ -383,16 +393,28 @@ class Tracer(TracerBase):
         if concrete_args is None or name not in concrete_args:
             kind = _annotations(function).get(plain)
             return self.create_proxy("placeholder", name, args, {}, type_expr=kind)
-        value = concrete_args[name]
-        held = self.create_proxy("placeholder", f"{name}_{count}", args, {})
+        count = itertools.count(1)
+
+        def held(value: Any) -> Any:
+            return self._specialized(name, value, self.create_proxy("placeholder", f"{name}_{next(count)}", args, {}))
+
+        return pytree.tree_map(held, concrete_args[name])
+
+    def _specialized(self, name: str, value: Any, held: Proxy) -> Any:
+        """Return what an argument is in the function: a fixed value, which the graph checks, or an input."""
         if isinstance(value, PHBase):
             return held
         text = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
             self.create_proxy("call_function", _assert_is_none, (held, text), {})
-        elif isinstance(value, (bool, int, float, str)):
-            check = getattr(cygrad, "_assert", _assert)
-            self.create_proxy("call_function", check, (held == value, text), {})
+        elif isinstance(value, (bool, int, float, str, complex, cygrad.dtype, cygrad.device)):
+            getattr(cygrad, "_assert")(held == value, text)  # noqa: B009 - the stub does not show it
+        else:
+            warnings.warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to "
+                "the user to make sure that your inputs match the inputs you specialized the function with.",
+                stacklevel=2,
+            )
         return value
 
     # -- tracing --

@@ -5,6 +5,7 @@ import itertools
 import linecache
 import os
 import pickle
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,8 @@ def _format_import_statement(name: str, obj: Any) -> str:
     """Return the statement by which generated code gets an object that it calls `name`."""
     if name in _custom_builtins:
         return _custom_builtins[name].import_str
+    if isinstance(obj, types.ModuleType):
+        return f"import {obj.__name__} as {name}"
     module = getattr(obj, "__module__", None)
     qualified = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
     if module is None or qualified is None:
@@ -199,6 +202,9 @@ class GraphModule(nn.Module):
         """Generate `forward` from the graph as it is now."""
         python_code = self._graph.python_code(root_module="self")
         self.__dict__["_code"] = python_code.src
+        nested = getattr(self._graph._codegen, "pytree_info", None)
+        if nested is not None:
+            self._in_spec, self._out_spec = nested.in_spec, nested.out_spec
         type(self).forward = _forward_from_src(python_code.src, python_code.globals)  # type: ignore[method-assign]
         return python_code
 

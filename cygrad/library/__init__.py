@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import cygrad
 from cygrad.library import _operator
 from cygrad.library._checks import OpCheckError, opcheck
 from cygrad.library._custom_ops import CustomOpDef, custom_op
@@ -84,7 +85,7 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported kind: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF":
@@ -127,6 +128,10 @@ class Library:
             operator = operator_of(op_name if "::" in op_name else f"{self.ns}::{op_name}")
         else:
             operator = operator_of(op_name)
+        if not isinstance(key, str):
+            raise TypeError(f"a dispatch key is the name of one, but got {key!r}")
+        if key and key not in cygrad._C.DispatchKey.__members__:
+            raise RuntimeError(f"could not parse dispatch key: {key}")
         if fn is not fallthrough_kernel:
             _register(operator, key, fn)
 
@@ -149,6 +154,13 @@ def _register(operator: Operator, key: str, function: Callable[..., Any]) -> Non
         operator.fake = function
     else:
         operator.kernels[_DEVICE_OF_KEY.get(key, key)] = function
+
+
+def _kind_of_device(name: str) -> str:
+    """Check the type of a device; "default" stands for all, and dispatch keys for their devices."""
+    if name != "default" and name not in cygrad._C.DispatchKey.__members__:
+        cygrad.device(name)  # raises for an unknown one
+    return name
 
 
 def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
@@ -182,7 +194,7 @@ def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, l
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(qualname)
         for one in (types,) if isinstance(types, str) else types:
-            _register(operator, one, function)
+            _register(operator, _kind_of_device(one), function)
         return function
 
     return register if func is None else (register(func), None)[1]
@@ -207,7 +219,7 @@ def register_kernel(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(op)
         for one in (device_types,) if device_types is None or isinstance(device_types, str) else device_types:
-            operator.kernels[one or "default"] = function
+            operator.kernels[_kind_of_device(one or "default")] = function
         return function
 
     return register if func is None else register(func)

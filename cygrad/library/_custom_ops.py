@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import cygrad
 from cygrad.library._operator import Operator
 from cygrad.library._registry import define_operator, parse_name
 from cygrad.library._schema import infer_schema
@@ -186,7 +187,9 @@ def custom_op(
         if device_types is not None:
             del operator.kernels["default"]
             found.register_kernel(device_types, function)
-        operator.tags = [] if tags is None else list(tags) if isinstance(tags, (list, tuple)) else [tags]
+        given = [] if tags is None else list(tags) if isinstance(tags, (list, tuple)) else [tags]
+        tag: Any = cygrad._C.Tag  # an enumeration, which its declaration hides
+        operator.tags = sorted({*given, tag.pt2_compliant_tag})
         return found
 
     return inner if fn is None else inner(fn)

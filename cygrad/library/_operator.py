@@ -6,8 +6,8 @@ from typing import Any
 import cygrad
 from cygrad import autograd
 from cygrad._core.registry import dispatch
-from cygrad.library._schema import Schema
 from cygrad.ops import OpOverload, OpOverloadPacket
+from cygrad.ops._schema import FunctionSchema
 from cygrad.overrides import handle_torch_function, has_torch_function
 
 operators: dict[str, "Operator"] = {}  # by qualified name
@@ -17,7 +17,7 @@ listeners: list[Callable[[Any], None]] = []  # called with (packet, args, kwargs
 class Operator(OpOverload):
     """An op that a program defined: `torch.ops.<namespace>.<name>.default`."""
 
-    def __init__(self, packet: "Packet", schema: Schema, overload: str = "default") -> None:
+    def __init__(self, packet: "Packet", schema: FunctionSchema, overload: str = "default") -> None:
         super().__init__(packet, overload)
         self.schema = schema
         self.kernels: dict[str, Callable[..., Any]] = {}  # by type of device; "default" for all others
@@ -30,6 +30,7 @@ class Operator(OpOverload):
         self.autocast: dict[str, Any] = {}  # {type of device: dtype}
         self.dispatch: dict[type, Callable[..., Any]] = {}  # for modes and classes with `__torch_dispatch__`
         self.checks_aliases = False
+        self.tags = []
         self.definition: Any = None  # the CustomOpDef
         self._function: type[autograd.Function] | None = None
 
@@ -71,6 +72,8 @@ class Operator(OpOverload):
         tensors = list(_tensors(values.values()))
         is_batched = self.vmap is not None and any(map(cygrad._C._functorch.is_batchedtensor, tensors))
         wanted = cygrad.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        if self.definition is None and self.backward is None and not is_batched:
+            return self.run(values, device)  # what its kernel does is recorded
         if self.schema.is_mutable or not (wanted or is_batched):
             with cygrad.no_grad():
                 return self.run(values, device)
@@ -94,6 +97,11 @@ class Operator(OpOverload):
 
     def _run(self, values: dict[str, Any], device: str) -> Any:
         result = self.kernel_for(device)(*self._positional(values), **self._named(values))
+        if not self.schema.returns and result is not None:
+            raise RuntimeError(
+                f"Expected PythonKernelHolder for {self.overloadpacket._qualified_op_name} to return None but it "
+                "returned something else instead.\n  its schema says that it returns nothing"
+            )
         if self.checks_aliases and device != "meta":
             self._check_aliases(values, result)
         for listener in tuple(listeners):
@@ -166,6 +174,9 @@ class Packet(OpOverloadPacket):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         names = self.overloads()
+        given = [*_flat(args), *_flat(kwargs.values())]
+        if len(names) == 1 and has_torch_function(given):
+            return handle_torch_function(self, given, *args, **kwargs)
         for name in names[:-1]:
             try:
                 getattr(self, name).schema.bind(args, kwargs)

@@ -4,7 +4,7 @@ from typing import Any
 
 from cygrad import ops
 from cygrad.library._operator import Operator, Packet, operators
-from cygrad.library._schema import Schema, parse_schema
+from cygrad.ops._schema import FunctionSchema, parse_schema
 
 
 def parse_name(qualname: str) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def define_operator(namespace: str, text: str, replace: bool = False) -> Operato
             "Each overload's schema should only be registered with a single call to def(). "
             f"Original registration: {operators[key].schema}"
         )
-    schema = Schema(f"{namespace}::{own}", schema.overload_name, schema.arguments, schema.returns, schema.text)
+    schema = FunctionSchema(f"{namespace}::{own}", schema.overload_name, schema.arguments, schema.returns, schema.text)
     space = getattr(ops, namespace)
     packet = vars(space).get(own)
     if not isinstance(packet, Packet) or (replace and not schema.overload_name):

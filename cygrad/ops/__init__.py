@@ -7,9 +7,9 @@ Ops that have several names in PyTorch, one for each backend, are a single op he
 `conv2d`, the various `_scaled_dot_product_..._attention`.
 """
 
-import inspect
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
@@ -18,8 +18,8 @@ import cygrad
 from cygrad._core.graph.opdef import registry
 from cygrad._core.registry.autocast import POLICY_OF
 from cygrad._core.registry.dispatch import taken_up
-from cygrad.ops._overload_names import overloads_of
 from cygrad.ops._schema import FunctionSchema
+from cygrad.ops._schema_table import outs_of, overloads_of, schema_of, tags_of
 
 __all__ = ["aten", "load_library"]
 
@@ -56,8 +56,9 @@ _MODULES = (
     "_dispatch_searches",
     "_dispatch_views",
     "_higher_order",
-    "_overload_names",
     "_schema",
+    "_schema_table",
+    "_schema_types",
 )  # of this package, not libraries of ops
 _NAMESPACES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}  # by the beginning of a name
 
@@ -123,7 +124,6 @@ class OpOverload(_Named):
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.name()
         self.namespace = packet.namespace
-        self.tags: list[Any] = []
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpOverload) and self._key() == other._key()
@@ -146,9 +146,20 @@ class OpOverload(_Named):
 
     @property
     def _schema(self) -> FunctionSchema:
-        if _function_of(self._opname) is None:
-            raise AttributeError(f"{self.name()} is a name without a function here, and has no schema")
-        return FunctionSchema(self.op, self.overloadpacket._qualified_op_name, self._overloadname)
+        found = schema_of(self._opname, self._overloadname)
+        if found is None:
+            raise AttributeError(f"PyTorch has no op {self.name()}, so that it has no schema")
+        return found
+
+    @cached_property
+    def tags(self) -> list[Any]:
+        """What PyTorch notes of the op: `torch.Tag.pointwise`, for example."""
+        return tags_of(self._opname, self._overloadname)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result shares the memory of an argument."""
+        return self._schema._is_view_op()
 
     def name(self) -> str:
         """Return a name like `aten::mm`."""
@@ -167,7 +178,7 @@ class OpOverloadPacket(_Named):
     >>> import cygrad
     >>> packet = cygrad.ops.aten.mm
     >>> packet, packet.overloads()
-    (<OpOverloadPacket(op='aten.mm')>, ['default', 'dtype'])
+    (<OpOverloadPacket(op='aten.mm')>, ['default', 'dtype', 'out', 'dtype_out'])
     >>> packet(cygrad.eye(2), cygrad.ones(2, 1))
     tensor([[1.],
             [1.]])
@@ -182,10 +193,12 @@ class OpOverloadPacket(_Named):
 
     def overloads(self) -> list[str]:
         """Return the names of the overloads."""
-        found = overloads_of(self.__name__)
-        op = _function_of(self.__name__)  # None for a name that autocast alone knows
-        takes_out = op is not None and "out" in inspect.signature(op).parameters
-        return [*found, "out"] if takes_out else found
+        return overloads_of(self.__name__) + outs_of(self.__name__)
+
+    @property
+    def _schemas(self) -> dict[str, FunctionSchema]:
+        found = {overload: getattr(self, overload)._schema for overload in self.overloads()}
+        return {schema.overload_name: schema for schema in found.values()}
 
     @property
     def op(self) -> Callable[..., Any]:
@@ -198,7 +211,7 @@ class OpOverloadPacket(_Named):
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):  # asked before there is a name, and of no op
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{overload}'")
-        is_known = overload in overloads_of(self.__name__) or f"{self.__name__}.{overload}" in registry
+        is_known = overload in self.overloads() or f"{self.__name__}.{overload}" in registry
         if not (is_known or overload.endswith("out")):
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         setattr(self, overload, found := OpOverload(self, overload))

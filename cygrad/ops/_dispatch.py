@@ -28,7 +28,7 @@ from cygrad.ops import (  # noqa: F401  more rules
 )
 from cygrad.ops._dispatch_gradients import GRADIENTS
 from cygrad.ops._dispatch_rules import REPLAYABLE, RULES, Several, Step, do
-from cygrad.ops._overload_names import overloads_of
+from cygrad.ops._schema_table import overloads_of
 
 name_of = cache(_name_of)  # looks at all rows
 _EMPTY = inspect.Parameter.empty

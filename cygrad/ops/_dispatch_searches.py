@@ -9,7 +9,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad.ops import aten
 from cygrad.ops._dispatch_rules import RULES, Several, Step, _lists, _rule, do, found_by, shortened
-from cygrad.ops._overload_names import overloads_of
+from cygrad.ops._schema_table import overloads_of
 
 # -- searching --
 

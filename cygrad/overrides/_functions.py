@@ -50,6 +50,8 @@ def _get_overridable_functions() -> tuple[dict[Any, list[Callable[..., Any]]], d
             if is_seen(value) or hasattr(value, "asks"):
                 overridable.setdefault(space, []).append(value)
                 _name(names, value, ".".join(filter(None, ("torch", title))), name)
+    for name, value in _callables(cygrad.functional).items():  # where PyTorch defines them
+        names[value] = f"torch.functional.{name}"
     for name, value in _callables(Tensor).items():
         if _is_overridden(name, value):
             overridable.setdefault(Tensor, []).append(value)

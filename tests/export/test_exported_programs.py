@@ -266,3 +266,32 @@ def test_what_is_refused():
         torch.export.ExportedProgram()
     with pytest.raises(RuntimeError, match="ExportedProgram.module"):
         torch.export.unflatten(None)
+
+
+def test_ops_that_programs_define():
+    @torch.library.custom_op("test_export::scaled", mutates_args=())
+    def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    lib = torch.library.Library("test_export_lib", "DEF")
+    lib.define("both(Tensor x, *, int n=2) -> (Tensor, Tensor)")
+    lib.impl("both", lambda x, n=2: (x * n, x + n), "CPU")
+
+    class Calls(nn.Module):
+        def forward(self, x):
+            a, b = torch.ops.test_export_lib.both(scaled(x, 2.0) + 1, n=3)
+            return a * b.relu()
+
+    x = torch.arange(3.0)
+    program = torch.export.export(Calls(), (x,))
+    targets = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert targets[0] is torch.ops.test_export.scaled.default and torch.ops.test_export_lib.both.default in targets
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    stream.seek(0)
+    loaded = torch.export.load(stream)
+    assert loaded.module()(x).equal(Calls()(x)) and str(loaded.graph) == str(program.graph)
+    lib._destroy()
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="torch.ops.test_export_lib.both.default is not defined"):
+        torch.export.load(stream)

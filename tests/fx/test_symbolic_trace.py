@@ -1,7 +1,9 @@
 """Tracing: the graph, the generated code and its values, and what cannot be traced."""
 
+import copy
 import math
 import operator
+import pickle
 
 import pytest
 
@@ -247,3 +249,51 @@ def test_classes_of_proxyable_objects():
     traced = fx.symbolic_trace(lambda x: Pair(x, 1).left)
     assert traced.graph.find_nodes(op="call_function")[0].target is Pair
     assert Pair(1, 2).right == 2
+
+
+def of_dicts(x, factor=2):
+    return {"sum": x["a"] + x["b"][0], "difference": (x["a"] - x["b"][1]) * factor}
+
+
+NESTED = {"x": {"a": fx.PH, "b": [fx.PH, fx.PH]}}
+
+
+def test_nested_arguments():
+    one = torch.ones(1)
+    traced = fx.symbolic_trace(of_dicts, concrete_args=NESTED)
+    assert [node.name for node in traced.graph.find_nodes(op="placeholder")] == ["x_1", "x_2", "x_3", "factor"]
+    assert "fx_pytree.tree_flatten_spec([x, factor], self._in_spec)" in traced.code
+    for run in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)), fx.Interpreter(traced).run):
+        found = run({"a": one, "b": [one, 3 * one]}, 2)
+        assert found == {"sum": torch.tensor([2.0]), "difference": torch.tensor([-4.0])}
+    assert traced({"a": one, "b": [one, one]})["difference"].item() == 0
+    with pytest.raises(ValueError, match="Node arity mismatch; expected 2, but got 1."):
+        traced({"a": one})
+    with pytest.raises(ValueError, match="Node type mismatch; expected <class 'list'>, but got <class 'tuple'>."):
+        traced({"a": one, "b": (one, one)})
+
+
+def test_parts_of_arguments_with_fixed_values():
+    traced = fx.symbolic_trace(lambda x, y: (x[0] + y, x[1]), concrete_args={"x": (fx.PH, 3), "y": 2})
+    assert traced((torch.ones(1), 3), 2) == (torch.tensor([3.0]), 3)
+    for args in (((torch.ones(1), 4), 2), ((torch.ones(1), 3), 1)):
+        with pytest.raises(AssertionError, match="has been specialized to have value . but got another value"):
+            traced(*args)
+    names = [node.name for node in traced.graph.find_nodes(op="placeholder")]
+    assert names == ["x_1", "x_2", "y_1"]  # numbered for each argument
+    with pytest.warns(UserWarning, match="Was not able to add assertion to guarantee correct input o"):
+        fx.symbolic_trace(lambda x, o: x + 1, concrete_args={"o": object()})
+
+
+def test_assertions_are_traced():
+    traced = fx.symbolic_trace(lambda x: torch._assert(x.sum() > 0, "too small"))
+    assert "torch._assert(gt, 'too small')" in traced.code
+    assert traced(torch.ones(1)) is None
+    with pytest.raises(AssertionError, match="too small"):
+        traced(-torch.ones(1))
+
+
+def test_names_are_those_of_pytorch():
+    traced = fx.symbolic_trace(lambda x: torch.einsum("ij->ji", torch.split(x, 1)[0]))
+    assert "torch.functional.split(x, 1)" in traced.code and "torch.functional.einsum('ij->ji'" in traced.code
+    assert torch.overrides.resolve_name(torch.norm) == "torch.functional.norm"

@@ -6,7 +6,8 @@ import pytest
 
 import cygrad as torch
 from cygrad import Tensor, library
-from cygrad.library._schema import parse_schema
+from cygrad.ops._schema import parse_schema
+from helpers import fails
 
 
 def sine(name):
@@ -258,7 +259,8 @@ def test_parsed_schemas():
     schema = parse_schema(
         "ns::f.over(Tensor(a!) x, int[2] n=[1, 2], *, float s=-1.5, bool? b=None, str t='q') -> (Tensor, int)"
     )
-    assert (schema.name, schema.overload_name, schema.returns) == ("ns::f", "over", ["Tensor", "int"])
+    assert (schema.name, schema.overload_name) == ("ns::f", "over")
+    assert [result.kind for result in schema.returns] == ["Tensor", "int"]
     assert [argument.default_value for argument in schema.arguments] == [None, [1, 2], -1.5, None, "q"]
     assert schema.is_mutable and [argument.kwarg_only for argument in schema.arguments] == [
         False,
@@ -402,3 +404,42 @@ def test_types_that_schemas_do_not_know(schema):
         parse_schema(schema)
     line, marks = str(caught.value).splitlines()[2:4]
     assert line == schema and line[marks.index("~") :].startswith("Tenso") and marks.count("~") == 5
+
+
+def test_kernels_without_a_gradient_of_their_own_are_recorded():
+    lib = library.Library("test_recorded", "DEF")
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x * 2, "CPU")
+    lib.define("double_(Tensor(a!) x) -> ()")
+    lib.impl("double_", lambda x: (x.mul_(2), None)[1], "CPU")
+    x = torch.ones(2, requires_grad=True)
+    ops = torch.ops.test_recorded
+    assert torch.autograd.grad(ops.twice(x).sum(), x)[0].tolist() == [2, 2]
+    y = x * 3
+    assert ops.double_(y) is None
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [6, 6]
+    library.register_autograd("test_recorded::twice", lambda ctx, grad: grad * 5)
+    assert torch.autograd.grad(ops.twice(x).sum(), x)[0].tolist() == [5, 5]
+
+
+def test_kernels_return_what_the_schema_says():
+    lib = library.Library("test_returns", "DEF")
+    lib.define("double_(Tensor(a!) x) -> ()")
+    lib.impl("double_", lambda x: x.mul_(2), "CPU")
+    with fails(RuntimeError, "Expected PythonKernelHolder for test_returns::double_ to return None but it returned..."):
+        torch.ops.test_returns.double_(torch.ones(2))
+
+
+def test_wrong_dispatch_keys():
+    lib = library.Library("test_keys", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    for key in ("Foo", "cpu"):
+        with fails(RuntimeError, f"could not parse dispatch key: {key}"):
+            lib.impl("f", torch.relu, key)
+    with fails(TypeError, "a dispatch key is the name of one, but got 3"):
+        lib.impl("f", torch.relu, 3)
+    for register in (library.impl, library.register_kernel):
+        with fails(RuntimeError, "Expected one of cpu, cuda, ... device type at start of device string: Foo"):
+            register("test_keys::f", "Foo", torch.relu)
+    with fails(ValueError, "Unsupported kind: FOO"):
+        library.Library("test_keys", "FOO")

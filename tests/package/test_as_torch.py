@@ -150,6 +150,20 @@ def test_what_is_lacking():
         assert "no quantized tensors" in str(error)
     else:
         raise AssertionError
+    for name, instead in {
+        "distributed.nn.api": "send",
+        "export.unflatten": "ExportedProgram",
+        "fx.passes.nothing": "Interpreter",
+        "classes": "Python",
+        "package": "torch.save",
+        "nn.qat": "float16",
+    }.items():
+        try:
+            __import__(f"torch.{name}")
+        except ModuleNotFoundError as error:
+            assert instead in str(error).split("\\n")[1], error
+        else:
+            raise AssertionError(name)
     assert not hasattr(torch, "no_such_name") and not hasattr(torch, "_kernels") and "_kernels" not in dir(torch)
     """)
 

@@ -40,6 +40,14 @@ def test_libraries_that_are_not_in_use(monkeypatch):
         assert not backends.cuda.flash_sdp_enabled()
         raise KeyError
     assert backends.cuda.flash_sdp_enabled()
+    for library, other in (("linalg", "magma"), ("blas", "cublaslt"), ("rocm_fa", "aotriton")):
+        choose = getattr(backends.cuda, f"preferred_{library}_library")
+        before = choose()
+        assert choose(other) is choose() is not before and choose(before) is before
+        with pytest.raises(RuntimeError, match="Unknown input value. Choose from: default, "):
+            choose("other")
+        with pytest.raises(RuntimeError, match="Unknown input value type."):
+            choose(3)
     with backends.mkldnn.flags(enabled=False):
         backends.mha.set_fastpath_enabled(False)
     assert not backends.mha.get_fastpath_enabled()

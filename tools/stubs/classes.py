@@ -42,6 +42,7 @@ ATTRIBUTES = by_name(
         ),
         "device": "Generator.device device",
         "dtype": "dtype",
+        "dtype | None": "grad_dtype",
         "float": "finfo.eps finfo.max finfo.min finfo.resolution finfo.smallest_normal finfo.tiny",
         "int": "Generator.draws _version bits iinfo.max iinfo.min itemsize nbytes ndim output_nr",
         "int | None": "device.index",
@@ -51,7 +52,7 @@ ATTRIBUTES = by_name(
 )
 
 # Attributes that can be set.
-SETTABLE = "materialize_grads _backward_hooks _grad data grad imag real requires_grad".split()
+SETTABLE = "materialize_grads _backward_hooks _grad data grad grad_dtype imag real requires_grad".split()
 
 # Classes whose objects take any attribute, and then have it.
 ANY_ATTRIBUTE = ("PyNode",)

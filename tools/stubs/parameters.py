@@ -118,7 +118,7 @@ IN = by_name(
         f"{NUMBER} | Sequence[Number | complex] | Sequence[Tensor]": "gradient.spacing",
         INTS: (
             "all.axis all.dim amax.axis amax.dim amin.axis amin.dim any.axis any.dim count_nonzero.dim dsplit.indices "
-            "dsplit.indices_or_sections fftshift.dim frobenius_norm.dim gradient.dim hsplit.indices "
+            "dsplit.indices_or_sections fftshift.dim frobenius_norm.dim gradient.dim hash_tensor.dim hsplit.indices "
             "hsplit.indices_or_sections ifftshift.dim logsumexp.dim mean.axis moveaxis.source movedim.source "
             "nanmean.dim nansum.dim norm.dim nuclear_norm.dim roll.dims split.split_size split.split_size_or_sections "
             "squeeze.axis squeeze.dim std.axis std.dim std_mean.dim sum.axis tensordot.dims upsample_bilinear.size "

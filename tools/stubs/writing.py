@@ -69,7 +69,7 @@ class Stub:
             if inspect.ismodule(value) and not callable(value):
                 if value.__name__ == f"{self.owner}.{name}":
                     imports.append(f"from {self.owner} import {name} as {name}")
-            elif is_read(value, self.owner):
+            elif is_read(value, self.owner) and not value.__qualname__.startswith("_"):
                 imports.append(f"from {value.__module__} import {value.__qualname__} as {name}")
             elif inspect.isclass(value):
                 classes.append(self.class_(name, value))

@@ -21,7 +21,7 @@ from libc.string cimport memset
 from numpy cimport PyArray_SAMESHAPE, PyArray_SIZE, PyArray_TYPE, ndarray
 
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
-from cygrad._core.types.dtypes cimport COMPLEX, category_of_num, dtype_of_num
+from cygrad._core.types.dtypes cimport COMPLEX, category_of_num, dtype_of_num, is_float_num
 from cygrad._core.engine.hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.graph.observers cimport NODE, enter_all, leave_all
 from cygrad._core.graph.inplace cimport CopySlices
@@ -30,7 +30,8 @@ from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_n
 from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.spent_gradients cimport add_arrays, add_gradients, is_unshared, offer
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
-from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, accumulator_of, alias, wrap_in_mode
+from cygrad._core.graph.tensor cimport (
+    DISPATCHES, GRAD_DTYPE_SHIFT, Tensor, accumulator_of, alias, num_of_grad, wrap_in_mode)
 from cygrad._kernels.array_ops cimport cast, sum_to
 from cygrad._kernels.cpu.reduction.non_finite cimport are_small, has_bad
 
@@ -478,6 +479,8 @@ cdef inline bint fits(Tensor grad, object target, int nr) except -1:
     cdef object wanted
     if isinstance(target, Tensor):
         wanted = (<Tensor>target).array
+        if (<Tensor>target).flags >> GRAD_DTYPE_SHIFT:
+            return False
         if type(wanted) is ndarray and type(grad.array) is ndarray:
             return (PyArray_TYPE(<ndarray>wanted) == PyArray_TYPE(<ndarray>grad.array)
                     and PyArray_SAMESHAPE(<ndarray>wanted, <ndarray>grad.array))
@@ -578,7 +581,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
     cdef int num
     if isinstance(target, Tensor):
         shape = (<Tensor>target).array.shape
-        num = (<Tensor>target).array.dtype.num
+        num = num_of_grad(<Tensor>target)
     else:
         shape, num = meta_of(<Node>target, nr)
     if grad.array.shape != shape:
@@ -588,7 +591,11 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             grad = wrap_in_mode(sum_to(grad.array, shape))
         else:
             grad = lookup("sum_to_size").entry(grad, shape)
+    if num < 0:         # any dtype will do; but a conversion gives the gradient the dtype of what it converted
+        num = (<Tensor>target).array.dtype.num if is_conversion(source) else grad.array.dtype.num
     if grad.array.dtype.num != num:
+        if isinstance(target, Tensor) and (<Tensor>target).flags >> GRAD_DTYPE_SHIFT and not is_float_num(num):
+            raise RuntimeError(f"grad_dtype must be a floating-point or complex dtype, but is {dtype_of_num(num)}")
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
             if not is_op_node(source) and not changes_by_op(source):
                 raise graph_errors.complex_gradient(source, index)
@@ -598,6 +605,11 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
         else:
             grad = grad.to(dtype_of_num(num))
     return grad
+
+
+cdef bint is_conversion(Node source) except -1:
+    """Whether this is the node of `x.to(dtype)`."""
+    return is_op_node(source) and source.name() == "ToCopyBackward0"
 
 
 cdef bint changes_by_op(Node source) noexcept:

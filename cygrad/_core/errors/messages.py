@@ -145,13 +145,31 @@ def check_grad_assignment(tensor, value):
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
             f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size"
         )
-    if value.dtype is not tensor.dtype:
+    wanted = tensor.grad_dtype if tensor.is_leaf else tensor.dtype
+    if wanted is not None and value.dtype is not wanted:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{c_word(value)}' to a tensor with grad_dtype "
-            f"'{tensor.dtype.type_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            f"'{wanted.type_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
             "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
             "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
             "downstream systems that assume they match."
+        )
+
+
+def check_grad_dtype(tensor, value):
+    """Check a value assigned to `tensor.grad_dtype`."""
+    from cygrad._core.types.dtypes import dtype  # which imports this module
+
+    if value is not None and not isinstance(value, dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type_name(value)}")
+    if not tensor.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    present = tensor._grad
+    if value is not None and present is not None and present.dtype is not value:
+        raise RuntimeError(
+            f"Cannot set grad_dtype to '{value.type_name}' because there is already a gradient with dtype "
+            f"'{c_word(present)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
+            "new grad_dtype matches the existing gradient's dtype."
         )
 
 

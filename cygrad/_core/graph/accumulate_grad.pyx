@@ -173,7 +173,7 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
         return accumulate_dispatched(leaf, present, grad, modes)
     if not modes & NO_GRAD:
         return set_grad(leaf, lookup("add").entry(present, grad) if present is not None else (
-            lookup("copy").entry(wrap(np.empty_like(behind(leaf.array))), grad)))
+            lookup("copy").entry(wrap(np.empty_like(behind(leaf.array), grad.array.dtype)), grad)))
     if is_unresolved(grad.array):
         return accumulate(leaf, wrap(resolved(grad.array)))     # assigning to `grad` would take a reference
     if present is None:

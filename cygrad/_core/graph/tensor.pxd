@@ -14,6 +14,9 @@ cdef enum:                      # Tensor.flags
     WAS_WRAPPED = 16            # shares memory that somebody else owns (from_numpy)
     KEEPS_CLASS = 32            # instance of a subclass of Tensor; its results keep that class
     DISPATCHES = 64             # instance of a class with `__torch_dispatch__`, which KEEPS_CLASS as well
+    # The upper half is `grad_dtype` where that was set: GRAD_DTYPE_ANY for None, or NumPy's type number, plus 1.
+    GRAD_DTYPE_SHIFT = 16
+    GRAD_DTYPE_ANY = 0xFFFF
 
 cdef enum:                      # ViewMeta.creation_meta: may this view be changed in place?
     VIEW_DEFAULT = 0
@@ -69,6 +72,13 @@ cdef inline bint is_tensor(object value) noexcept:
 
 cdef inline bint requires_grad(Tensor t) noexcept:
     return t.flags & REQUIRES_GRAD or (t.view is not None and t.view.base.flags & REQUIRES_GRAD)
+
+cdef inline int num_of_grad(Tensor t) except -2:
+    """The type number that the gradients of a leaf must have, or -1 for any: its own, unless `grad_dtype` was set."""
+    cdef unsigned int chosen = t.flags >> GRAD_DTYPE_SHIFT
+    if not chosen:
+        return t.array.dtype.num
+    return -1 if chosen == GRAD_DTYPE_ANY else <int>chosen - 1
 
 cdef inline bint is_dual(Tensor t) noexcept:
     """Whether the tensor or its base has, or once had, a tangent."""

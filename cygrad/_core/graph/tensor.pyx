@@ -54,6 +54,9 @@ cdef bint watched = False       # whether there is a mode
 cdef bint asked = False         # whether there is a mode or such a class
 cdef set overriding = set()     # such classes
 cdef object see = None
+cdef dict reflected = {f"__r{name}__": f"__{name}__" for name in (
+    "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift")} | {
+    "__rrshift__": "__rshift__"}
 
 
 def watch(function, bint modes, set classes):
@@ -69,7 +72,12 @@ cdef inline bint overrides(object value):
 
 
 cdef object see_both(str name, object a, object b):
-    """Same as `see`, for an operator with two operands, the second of which may be of a class that overrides it."""
+    """Same as `see`, for an operator with two operands, the second of which may be of a class that overrides it.
+
+    Python calls the reflected operator of a subclass first, such as Parameter; of two tensors, modes see the plain one.
+    """
+    if name in reflected and isinstance(b, Tensor):
+        name, a, b = reflected[name], b, a
     return see(name, (a, b)) if watched or overrides(b) or overrides(a) else None
 
 

@@ -86,7 +86,7 @@ _METHODS = {
 _ATTRIBUTES = """T mT H mH shape ndim dtype device layout grad grad_fn requires_grad is_leaf data _base _version _grad
 output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag
 is_ipu is_maia is_mtia is_vulkan is_xla itemsize nbytes names name retains_grad volatile _backward_hooks
-_post_accumulate_grad_hooks""".split()
+_post_accumulate_grad_hooks grad_dtype""".split()
 
 
 def function_of(name):

@@ -28,7 +28,7 @@ from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.opdef cimport OpNode, is_op_node
-from cygrad._core.graph.tensor cimport DISPATCHES, KEEPS_CLASS, Tensor, VersionCounter, version_of, wrap
+from cygrad._core.graph.tensor cimport DISPATCHES, GRAD_DTYPE_SHIFT, KEEPS_CLASS, Tensor, VersionCounter, version_of, wrap
 from cygrad._core.replay.parts cimport Argument, matters
 
 from cygrad._core.replay.extents import span_of
@@ -389,6 +389,8 @@ cdef Argument argument_of(Tensor t):
     """What a tensor must be like; raises Unfit."""
     if type(t.array) is not cnp.ndarray or t.flags & (KEEPS_CLASS | DISPATCHES) or t.tangents is not None:
         raise Unfit("a tensor is of a subclass, has tangents or is not in main memory")
+    if t.flags >> GRAD_DTYPE_SHIFT:
+        raise Unfit("the gradient of a tensor has another dtype")
     return Argument(t, False, True)
 
 

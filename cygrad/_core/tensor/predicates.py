@@ -36,7 +36,7 @@ class layout:
 
 
 # All layouts: in memory one after the other, by coordinates, and compressed by rows or columns, of numbers or blocks.
-_LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+_LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn"
 layouts = {name: layout(name) for name in _LAYOUTS.split()}
 strided = layouts["strided"]
 

@@ -148,7 +148,7 @@ def share_memory_(self):
         return self
     base = self if self._base is None else self._base
     array, former = holding_memory(self), holding_memory(base)
-    memory = _shared(max(former.nbytes, 1))
+    memory = np.ndarray(former.nbytes // former.itemsize, former.dtype, _shared(max(former.nbytes, 1)))
     shared = np.ndarray(former.shape, former.dtype, memory, strides=np.empty_like(former).strides)
     place = array.ctypes.data - former.ctypes.data
     if base is not self and (shared.strides != former.strides or not 0 <= place <= former.nbytes):

@@ -4,13 +4,13 @@
 from weakref import ref
 
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
-from cygrad._core.types.dtypes cimport is_float_num
+from cygrad._core.types.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core.graph.inplace cimport set_grad, set_history, set_tangents
 from cygrad._core.graph.node cimport POST_ACCUMULATE, RETAINS, TENSOR_PRE, Node, hooks_of
 from cygrad._core.runtime.thread_state cimport FORWARD, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of, grad_fn_of,
-    requires_grad, set_leaf_requires_grad)
+    CUT_DETACH, GRAD_DTYPE_ANY, GRAD_DTYPE_SHIFT, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of,
+    bind_methods, cut, dtype_of, grad_fn_of, num_of_grad, requires_grad, set_leaf_requires_grad)
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import shown
 from cygrad._core.types.hook_handles import HookDict, RemovableHandle
@@ -178,6 +178,24 @@ def _delete_grad(Tensor self not None):
     set_grad(self, None)
 
 
+def grad_dtype(Tensor self not None):
+    """The dtype to which the gradients of this leaf are cast: its own unless set to another, None to keep theirs."""
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    cdef int num = num_of_grad(self)
+    return None if num < 0 else dtype_of_num(num)
+
+
+def set_grad_dtype(Tensor self not None, value):
+    messages.check_grad_dtype(self, value)
+    cdef unsigned int chosen = 0
+    if value is None:
+        chosen = GRAD_DTYPE_ANY
+    elif value is not dtype_of(self):
+        chosen = value.numpy.num + 1
+    self.flags = (self.flags & ((1 << GRAD_DTYPE_SHIFT) - 1)) | (chosen << GRAD_DTYPE_SHIFT)
+
+
 def volatile(Tensor self not None):
     """Deprecated: whether this came from `Variable(..., volatile=True)`. Settable on leaves."""
     return bool(self.flags & IS_VOLATILE)
@@ -200,6 +218,7 @@ bind_methods({
     "detach_": detach_,
     "_accumulate_grad": property(_accumulate_grad),
     "_grad": property(_get_grad, _set_grad, _delete_grad),
+    "grad_dtype": property(grad_dtype, set_grad_dtype),
     "volatile": property(volatile, set_volatile),
     "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,

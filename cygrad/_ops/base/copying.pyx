@@ -243,6 +243,18 @@ def bfloat16(self, memory_format=None):
     return converted_or_copied(require(self, "bfloat16"), as_dtype(dtype_named("bfloat16")), False, memory_format)
 
 
+def chalf(self, memory_format=None):
+    """Convert this tensor to complex32. Raises NotImplementedError: NumPy lacks that dtype, which is only a name here.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).chalf()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: not implemented for 'ComplexHalf'...
+    """
+    return converted_or_copied(require(self, "chalf"), as_dtype(dtype_named("complex32")), False, memory_format)
+
+
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
 cpdef Tensor zeros_of(Tensor t):
@@ -418,7 +430,7 @@ def zero_(input):
 
 
 composite = dict.fromkeys(("contiguous", "type_as", "cpu"), METHOD_ONLY)
-methods = {"type": type_, "bfloat16": bfloat16, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
+methods = {"type": type_, "bfloat16": bfloat16, "chalf": chalf, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
 for _method, _dtype in checks.CONVERSIONS.items():
     methods[_method] = conversion(_method, _dtype)
 functions = publish(globals(), dict(fill_=fill_, zero_=zero_))

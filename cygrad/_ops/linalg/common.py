@@ -24,17 +24,20 @@ from cygrad._ops.common.out_argument import given, unrecorded, write_several
 LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither in cygrad nor a method: found in cygrad.linalg
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """Raised for a matrix that is not invertible or positive-definite, where a function requires it.
 
     >>> import cygrad
     >>> cygrad.linalg.inv(cygrad.zeros(2, 2))
     Traceback (most recent call last):
         ...
-    cygrad.linalg.LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not ...
+    cygrad._C._LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not ...
     """
 
-    __module__ = "cygrad.linalg"
+    __module__ = "cygrad._C"
+
+
+LinAlgError = _LinAlgError
 
 
 # -- checks --

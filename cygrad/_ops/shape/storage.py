@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import Any, Self
+from weakref import ref
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.device import device as _device
 from cygrad._core.types.device import device as device_named
-from cygrad._core.types.dtypes import by_name, get_default_dtype
+from cygrad._core.types.dtypes import by_name, dtype_named, get_default_dtype
 from cygrad._core.types.dtypes import dtype as _dtype
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.creation import tensor
+from cygrad._ops.shape.storage_bytes import dtype_called, elements_of, swap, type_name
 from cygrad._ops.shape.strided import as_strided
 
 
@@ -65,12 +67,19 @@ def _memory(content, kind, name):
 
 class _Storage:
     __module__ = "cygrad.storage"
-    __slots__ = ("_flat",)
+    __slots__ = ("_file", "_flat", "_tensor")
+    _file: Any
     _flat: Any
+    _tensor: Any  # a weak reference to the one whose memory this is
     _is_storage = True
 
     def __init__(self, tensor: Any) -> None:
-        self._flat = _whole(tensor)
+        self._flat, self._tensor, self._file = _whole(tensor), ref(tensor), None
+
+    @property
+    def filename(self) -> str | None:
+        """The file that this memory is, if `from_file` made it with `shared=True`; otherwise None."""
+        return self._file
 
     @property
     def device(self) -> _device:
@@ -101,6 +110,34 @@ class _Storage:
     def is_shared(self) -> bool:
         """Whether forked processes share it."""
         return self._flat.is_shared()
+
+    def share_memory_(self) -> Self:
+        """Have forked processes share the memory; the tensor that gave it moves along (see `Tensor.share_memory_`)."""
+        if not self.is_shared() and self._flat.is_cpu:
+            owner = self._tensor()
+            moved = self._flat if owner is None else owner
+            moved.share_memory_()
+            self._flat = _whole(moved).view(self._flat.dtype)
+        return self
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """Raise AssertionError: PyTorch's package for HPUs is not there."""
+        raise AssertionError("HPU device module is not loaded")
+
+    def _type_name(self) -> str:
+        raise NotImplementedError
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Return the name of the type; for another type, such as `torch.IntStorage`, the elements converted to it."""
+        name = self._type_name()
+        if dtype is None:
+            return name
+        if dtype == name or isinstance(dtype, type) and isinstance(self, dtype):
+            return self
+        kind = dtype_called(dtype)
+        if kind is None:
+            raise TypeError(f"invalid type: {dtype!r}\n  give a class such as torch.FloatStorage, or its name")
+        return TypedStorage(self._flat.to(kind))
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it is page-locked for transfers to a GPU."""
@@ -170,7 +207,8 @@ class _Storage:
         if not isinstance(place, slice):
             return found.item()
         part = object.__new__(type(self))
-        part._flat = found.detach()
+        part._flat, part._file = found.detach(), None
+        part._tensor = ref(part._flat)
         return part
 
     def __setitem__(self, place: Any, value: Any) -> None:
@@ -202,12 +240,13 @@ _CONVERSIONS = {
     "bool": "bool",
     "complex_double": "complex128",
     "complex_float": "complex64",
+    **{name: name for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")},
 }
 
 
 def _conversion(name: str, kind: str) -> Any:
     def convert(self: Any) -> Any:
-        return TypedStorage(self._flat.to(by_name()[kind]))
+        return TypedStorage(self._flat.to(dtype_named(kind)))
 
     convert.__name__, convert.__qualname__ = name, f"_Storage.{name}"
     convert.__doc__ = f"Return the elements as {kind}: this memory if they are that already."
@@ -233,7 +272,46 @@ class UntypedStorage(_Storage, StorageBase):
         bytes_of = by_name()["uint8"]
         if not isinstance(content, Tensor):
             content = _memory(content, bytes_of, "torch.UntypedStorage()")
-        self._flat = _whole(content).view(bytes_of)
+        super().__init__(content)
+        self._flat = self._flat.view(bytes_of)
+
+    def _type_name(self) -> str:
+        return "torch.storage.UntypedStorage"
+
+    def new(self) -> UntypedStorage:
+        """Return an empty storage on the same device."""
+        return UntypedStorage(self._flat.new_empty(0))
+
+    def mps(self) -> Any:
+        """Raise RuntimeError: there is no MPS device."""
+        raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverse the bytes of each element of a dtype, in place.
+
+        Raises RuntimeError unless the memory holds whole elements.
+        """
+        if not isinstance(dtype, _dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+        swapped = own_array(self._flat.cpu()).copy()
+        swap(swapped, dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize)
+        self._flat.copy_(tensor_of(swapped))
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: Any = None
+    ) -> UntypedStorage:
+        """Return a copy of `count` elements (-1: all) in an object with bytes, from the byte `offset` on.
+
+        `byte_order` is "big", "little" or "native". Raises RuntimeError without `dtype`, ValueError if it does not fit.
+
+        >>> import cygrad
+        >>> cygrad.UntypedStorage.from_buffer(bytes([0, 1]), "big", dtype=cygrad.int16).tolist()
+        [1, 0]
+        """
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        return cls(elements_of(buffer, byte_order, count, offset, dtype))
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -259,7 +337,9 @@ class UntypedStorage(_Storage, StorageBase):
         if nbytes == 0:
             return cls(tensor_of(np.empty(0, np.uint8)))
         mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))
-        return cls(tensor_of(mapped.view(np.ndarray)))
+        made = cls(tensor_of(mapped.view(np.ndarray)))
+        made._file = filename if shared else None
+        return made
 
     def untyped(self):
         """Return this storage.
@@ -293,8 +373,66 @@ class TypedStorage(_Storage):
             content = wrap_storage._flat.view(kind)
         elif not isinstance(content, Tensor):
             content = _memory(content, kind, "torch.TypedStorage()")
-        flat = _whole(content if device is None else content.to(device))
-        self._flat = flat if flat.dtype is content.dtype else flat.view(content.dtype)
+        super().__init__(content if device is None else content.to(device))
+        if self._flat.dtype is not content.dtype:
+            self._flat = self._flat.view(content.dtype)
+        self._file = getattr(wrap_storage, "_file", None)
+
+    def _type_name(self) -> str:
+        return type_name(self.dtype)
+
+    def pickle_storage_type(self) -> str:
+        """Return the name under which files refer to the type."""
+        return self._pickle_storage_type()
+
+    def _pickle_storage_type(self) -> str:
+        return self._type_name().rpartition(".")[2]
+
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        count: int = -1,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> TypedStorage:
+        """Same as `UntypedStorage.from_buffer`, as elements of `dtype`.
+
+        >>> import cygrad
+        >>> cygrad.IntStorage.from_buffer(bytes([0, 0, 1, 0]), "big").tolist()
+        [256]
+        """
+        own = getattr(cls, "_of_class", None)
+        if own is not None and (dtype is not None or device is not None):
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer"
+            )
+        kind = own or dtype or get_default_dtype()
+        return TypedStorage(elements_of(buffer, byte_order, count, offset, kind), device=device)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Same as `UntypedStorage.from_file`, for `size` elements.
+
+        Raises RuntimeError unless it is called on `FloatStorage` or its kind.
+
+        >>> import cygrad
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "numbers")
+        ...     storage = cygrad.ShortStorage.from_file(path, shared=True, size=2)
+        ...     print(storage.tolist())
+        ...     del storage
+        [0, 0]
+        """
+        own = getattr(cls, "_of_class", None)
+        if own is None:
+            raise RuntimeError("from_file can only be called on derived classes")
+        memory = UntypedStorage.from_file(filename, shared, size * own.itemsize)
+        return TypedStorage(wrap_storage=memory, dtype=own)
 
     @property
     def dtype(self) -> _dtype:

@@ -9,6 +9,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.tensor.predicates import strided
 from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
@@ -152,13 +153,15 @@ def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_
     wanted = get_default_dtype() if dtype is None else dtype
     if wanted not in (by_name()["float32"], by_name()["float64"]):
         raise ValueError(f"{function} expects float32 or float64 dtypes, got: {wanted}")
+    if layout is not strided:
+        raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     checked_lengths((length,))
     array = made(place, kernel, length, bool(sym), *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
 @facts(in_python=True)
-def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def bartlett(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Bartlett (triangular) window: `1 - abs(2 k / (M - 1) - 1)` for element k.
 
     >>> import cygrad
@@ -169,7 +172,7 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
 
 
 @facts(in_python=True)
-def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def blackman(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Blackman window: `0.42 - 0.5 * cos(2 pi k / (M - 1)) + 0.08 * cos(4 pi k / (M - 1))` for element k.
 
     >>> import cygrad
@@ -180,7 +183,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
 
 
 @facts(in_python=True)
-def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def cosine(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Cosine window, half a period of a sine: `sin(pi * (k + 1/2) / M)` for element k.
 
     >>> import cygrad
@@ -191,7 +194,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
 
 
 @facts(in_python=True)
-def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Exponential window: `exp(-abs(k - center) / tau)` for element k. Raises ValueError for `sym` and a center.
 
     >>> import cygrad
@@ -206,7 +209,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
 
 
 @facts(in_python=True)
-def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Gaussian window: `exp(-((k - (M - 1) / 2) / std)^2 / 2)` for element k.
 
     >>> import cygrad
@@ -219,7 +222,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
 
 
 @facts(in_python=True)
-def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """General cosine window: the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)) for element k.
 
     >>> import cygrad
@@ -234,7 +237,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
 
 
 @facts(in_python=True)
-def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """General Hamming window: `alpha - (1 - alpha) * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
@@ -246,7 +249,7 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
 
 
 @facts(in_python=True)
-def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def hamming(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Hamming window: `0.54 - 0.46 * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
@@ -257,7 +260,7 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 
 
 @facts(in_python=True)
-def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def hann(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Hann window: `(1 - cos(2 pi k / (M - 1))) / 2` for element k.
 
     >>> import cygrad
@@ -270,7 +273,7 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @facts(in_python=True)
-def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Kaiser window: `i0(beta * sqrt(1 - (2 k / (M - 1) - 1)^2)) / i0(beta)` for element k.
 
     >>> import cygrad
@@ -283,7 +286,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
 
 
 @facts(in_python=True)
-def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+def nuttall(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Nuttall window: a sum of four cosines with minimal side lobes.
 
     Element k is the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)), where

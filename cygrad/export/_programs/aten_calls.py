@@ -31,6 +31,8 @@ _LAST = 2**63 - 1  # where a slice ends that goes to the end
 def steps_of(target: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Step]:
     """Return what does the same as a call of a public function, whose name in programs is `target`."""
     own = Step(function, args, kwargs)
+    if isinstance(function, OpOverload):  # which a program defined
+        return [own]
     if target == "Tensor.__getitem__":
         return list(_indexing(args[0], args[1])) or [own]
     if target in _OPERATORS:
@@ -46,7 +48,11 @@ def steps_of(target: str, function: Callable[..., Any], args: tuple[Any, ...], k
             return form(given) or [own]
         except KeyError:  # arguments that the op does not take
             return [own]
-    name = target.rpartition(".")[2]
+    if given.pop("args", ((), None))[0]:  # of a function that does not name them
+        return [own]
+    space, _, name = target.rpartition(".")
+    if space in ("linalg", "fft", "special"):
+        name = f"{space}_{name}"
     packet = getattr(ops.aten, name, None)
     if not isinstance(packet, OpOverloadPacket) or not _is_same(packet, function):
         return [own]
@@ -55,7 +61,9 @@ def steps_of(target: str, function: Callable[..., Any], args: tuple[Any, ...], k
         if packet is None:
             return [own]
     op = _overload(packet, given)
-    return [own] if op is None else [Step(op, *_written(name, given))]
+    if op is not None:
+        return [Step(op, *_written(name, given))]
+    return [_by_schema(packet, function, given) or own]
 
 
 def _is_same(packet: OpOverloadPacket, function: Any) -> bool:
@@ -95,7 +103,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload | None:
     """Return the overload of an op that takes these arguments; None if it is not clear which one does."""
-    known = [name for name in packet.overloads() if name != "out"]
+    known = [name for name in packet.overloads() if "out" not in name]
     values = [value for key, (value, _) in given.items() if key != "alpha"]
     name = packet.__name__
     if "out" in given:
@@ -106,7 +114,7 @@ def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload 
         found = "default"
     elif name.rstrip("_") in ("add", "sub", "mul", "div"):
         found = "Tensor_mode" if "rounding_mode" in given else "Tensor"
-    elif known[:2] == ["Scalar", "Tensor"] and len(values) > 1:
+    elif {"Scalar", "Tensor"} <= set(known) and len(values) > 1 and isinstance(values[0], fx.Node):
         found = "Tensor" if isinstance(values[-1], fx.Node) else "Scalar"
     elif name in ("pow", "pow_") and len(values) > 1:
         kinds = ["Tensor" if isinstance(value, fx.Node) else "Scalar" for value in values[:2]]
@@ -119,7 +127,11 @@ def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload 
         found = "default"
     elif name in ("sum", "count_nonzero"):
         found = "dim_IntList" if "dim" in given else "default"
-    elif {"default", "dim"} <= set(known) and set(given) <= {"input", "dim", "unbiased", "keepdim", "dtype"}:
+    elif (
+        {"default", "dim"} <= set(known)
+        and set(given) <= {"input", "dim", "unbiased", "keepdim", "dtype"}
+        and not (isinstance(given.get("dim", (None,))[0], bool))
+    ):
         several = "dims" in known and "dim" in given and isinstance(given["dim"][0], (list, tuple))
         found = "dims" if several else "dim" if "dim" in given else "default"
     elif name == "clamp":
@@ -131,6 +143,55 @@ def _overload(packet: OpOverloadPacket, given: Mapping[Any, Any]) -> OpOverload 
     else:
         return None
     return getattr(packet, found)
+
+
+def _by_schema(packet: OpOverloadPacket, function: Any, given: Mapping[str, Any]) -> Step | None:
+    """Return a call of the first overload whose schema takes these arguments; None if there is none."""
+    parameters = list(inspect.signature(function).parameters.values())
+    for name in packet.overloads():
+        op = getattr(packet, name)
+        arguments = op._schema.arguments
+        if op._schema.is_mutable or not arguments:
+            continue
+        own = [each.name for each in parameters]
+        if arguments[0].name not in own:
+            own[0] = arguments[0].name
+        values = {key: given[each.name][0] for key, each in zip(own, parameters) if each.name in given}
+        found = _fitted(arguments, values, {key: each.default for key, each in zip(own, parameters)})
+        if found is not None and own[: len(found[0])] == [each.name for each in arguments[: len(found[0])]]:
+            return Step(op, *found)
+    return None
+
+
+def _fitted(arguments: list[Any], values: dict[str, Any], defaults: dict[str, Any]) -> Any:
+    """Return positional and keyword arguments of a schema for these values; None if it does not take them."""
+    if not values.keys() <= {argument.name for argument in arguments}:
+        return None
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for argument in arguments:
+        value = values.get(argument.name, argument.default_value)
+        if argument.name not in values:
+            if not argument.has_default_value() or not _equal(defaults.get(argument.name), value):
+                return None
+        elif not _takes(argument, value):
+            return None
+        if not argument.kwarg_only:
+            args.append(list(value) if isinstance(value, tuple) else value)
+        elif argument.name in values:
+            kwargs[argument.name] = value
+    last = max((i for i, argument in enumerate(arguments[: len(args)]) if argument.name in values), default=-1)
+    return tuple(args[: last + 1]), kwargs
+
+
+def _takes(argument: Any, value: Any) -> bool:
+    """Whether a value, in which nodes stand for tensors, is of the type that a schema says."""
+    kind = argument.kind.rstrip("?")
+    if isinstance(value, fx.Node):
+        return kind == "Tensor"
+    if isinstance(value, (list, tuple)) and any(isinstance(each, fx.Node) for each in value):
+        return kind == "Tensor[]" and all(isinstance(each, fx.Node) for each in value)
+    return argument.accepts(value)
 
 
 def _kind_of(value: Any) -> str:
@@ -320,6 +381,15 @@ def _to(given: dict[str, Any]) -> list[Step]:
     return [Step(ops.aten.to.dtype, tuple(values), {})] if fits else []
 
 
+def _of_list(name: str, key: str) -> Callable[[dict[str, Any]], list[Step]]:
+    """Return the form of a function of any number of tensors, which the op takes as a list."""
+
+    def form(given: dict[str, Any]) -> list[Step]:
+        return [Step(getattr(ops.aten, name).default, (list(given[key][0]),), {})]
+
+    return form
+
+
 def _einsum(given: dict[str, Any]) -> list[Step]:
     equation, *operands = given["args"][0]
     if not isinstance(equation, str):
@@ -397,6 +467,8 @@ _FORMS: dict[str, Any] = {
     "Tensor.to": _to,
     "to": _to,
     "einsum": _einsum,
+    **{name: _of_list(name, "tensors") for name in ("block_diag", "broadcast_tensors", "cartesian_prod")},
+    "chain_matmul": _of_list("chain_matmul", "matrices"),
     "arange": _arange,
     "max": _extreme("max"),
     "min": _extreme("min"),

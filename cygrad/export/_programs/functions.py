@@ -6,9 +6,11 @@ without those that read or write memory that is not a tensor's, or that call fun
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
-from cygrad import overrides
+from cygrad import ops, overrides
+from cygrad.ops import OpOverload, OpOverloadPacket
 
 __all__ = ["READS", "function_named", "name_of"]
 
@@ -18,7 +20,7 @@ _LEFT_OUT = set(
     map2_ backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor sparse_coo_tensor
     __format__ register_hook register_post_accumulate_grad_hook retain_grad _is_view is_set_to lobpcg
     __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__ to_numpy numpy
-    tolist item xpu mtia ipu __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
+    tolist item xpu mtia ipu chalf __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
     """.split()
 )
 # What reads the values of tensors into Python, and what PyTorch calls the result
@@ -38,15 +40,22 @@ READS = {
     "Tensor.to_numpy": "NumPy array",
 }
 _PREFIX = "torch."
+_OPS = "ops."
 
 
 def name_of(function: Callable[..., Any]) -> str | None:
     """Return the name of a function that a mode has received; None if it has none in the package.
 
-    A method that is also a function has the name of the function.
+    A method that is also a function has the name of the function; an op that a program defined, `ops.space.op.default`.
     """
+    if isinstance(function, OpOverloadPacket) and function.namespace != "aten":  # of a single op
+        function = getattr(function, *function.overloads())
+    if isinstance(function, OpOverload) and function.namespace != "aten":
+        return f"{_OPS}{function}"
     name = overrides.resolve_name(getattr(function, "function_form", function)) or overrides.resolve_name(function)
-    return name.removeprefix(_PREFIX) if name is not None and name.startswith(_PREFIX) else None
+    if name is None or not name.startswith(_PREFIX):
+        return None
+    return name.removeprefix(_PREFIX).removeprefix("functional.")  # which PyTorch shows as part of the name
 
 
 @cache
@@ -60,8 +69,20 @@ def _by_name() -> dict[str, Callable[..., Any]]:
     return found
 
 
+def _defined_op(name: str) -> OpOverload:
+    try:
+        found = attrgetter(name)(ops)
+    except AttributeError:
+        found = None
+    if not isinstance(found, OpOverload) or found.namespace == "aten":
+        raise ValueError(f"torch.ops.{name} is not defined\n  import what defines it before you load the program")
+    return found
+
+
 def function_named(name: str) -> Callable[..., Any]:
     """Return the function that a program calls by this name. Raises ValueError if programs do not call it."""
+    if isinstance(name, str) and name.startswith(_OPS):
+        return _defined_op(name.removeprefix(_OPS))
     found = _by_name().get(name) if isinstance(name, str) else None
     if found is None or name.rpartition(".")[2] in _LEFT_OUT:
         raise ValueError(f"{name!r} is no function that a program may call")

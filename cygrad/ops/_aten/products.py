@@ -101,3 +101,27 @@ def _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1):
         i3 = i3.unsqueeze(dim)
     product = i1 * i2 * i3
     return product.sum(tuple(sumdim)) if sumdim else product
+
+
+@aten
+def broadcast_tensors(tensors):
+    """Return the tensors of a list, all expanded to one shape."""
+    return cygrad.broadcast_tensors(*tensors)
+
+
+@aten
+def cartesian_prod(tensors):
+    """Return the pairs, triples, ... of elements of the tensors of a list."""
+    return cygrad.cartesian_prod(*tensors)
+
+
+@aten
+def chain_matmul(matrices):
+    """Return the product of the matrices of a list."""
+    return cygrad.chain_matmul(*matrices)
+
+
+@aten
+def block_diag(tensors):
+    """Return the matrix with the tensors of a list along its diagonal."""
+    return cygrad.block_diag(*tensors)

@@ -1,5 +1,6 @@
 """Leaves, and how backward accumulates into their `.grad`."""
 
+import itertools
 import warnings
 
 import pytest
@@ -358,3 +359,73 @@ def test_grad_survives_requires_grad_false():
     (x * 2).backward()
     x.requires_grad_(False)
     assert x.grad.tolist() == [2.0]
+
+
+def test_gradients_of_another_dtype():
+    for dtype, create in itertools.product((torch.float64, torch.float16), (False, True)):
+        x = torch.ones(2, requires_grad=True)
+        assert x.grad_dtype is torch.float32
+        x.grad_dtype = dtype
+        seen = []
+        x.register_hook(lambda g, seen=seen: seen.append(g.dtype))
+        for _ in range(2):
+            (x * 3).sum().backward(create_graph=create)
+        assert x.grad_dtype is x.grad.dtype is dtype and x.grad.tolist() == [6, 6] and seen == [dtype] * 2
+        assert torch.autograd.grad(x.sum(), x)[0].dtype is dtype
+    weight = torch.ones(2, dtype=torch.float16, requires_grad=True)
+    weight.grad_dtype = torch.float32  # sums of many small gradients
+    for _ in range(3):
+        (weight.float() * 2**-14 * 1.0001).sum().backward()
+    assert weight.grad.dtype is torch.float32 and weight.detach().grad_dtype is torch.float16
+    weight.grad = None
+    weight.grad_dtype = None  # keeps what comes: here a conversion, which gives its own
+    weight.float().sum().backward()
+    assert weight.grad.dtype is torch.float16 and weight.grad_dtype is None
+
+
+def test_a_leaf_that_takes_gradients_of_any_dtype():
+    x = torch.ones(2, requires_grad=True)
+    x.grad_dtype = None
+    x.grad = torch.ones(2, dtype=torch.float64)
+    (x * 2).sum().backward()
+    assert x.grad.dtype is torch.float64 and x.grad.tolist() == [3, 3]
+    later = torch.ones(2)
+    later.grad_dtype = torch.float64
+    later.requires_grad_().sum().backward()
+    assert later.grad.dtype is torch.float64 and torch.ones(2).grad_dtype is torch.float32
+
+
+def test_wrong_dtypes_of_gradients():
+    x = torch.ones(2, requires_grad=True)
+    with fails(RuntimeError, "grad_dtype must be a torch.dtype or None, but got str"):
+        x.grad_dtype = "float64"
+    for touch in (lambda y: y.grad_dtype, lambda y: setattr(y, "grad_dtype", None)):
+        with fails(RuntimeError, "grad_dtype can only be ... on leaf tensors."):
+            touch(x * 2)
+    x.grad_dtype = torch.float64
+    with fails(
+        RuntimeError, "attempting to assign a gradient with dtype 'float' to a tensor with grad_dtype 'Double'..."
+    ):
+        x.grad = torch.ones(2)
+    x.grad = torch.ones(2, dtype=torch.float64)
+    with fails(RuntimeError, "Cannot set grad_dtype to 'Float' because there is already a gradient with dtype..."):
+        x.grad_dtype = torch.float32
+    assert x.grad_dtype is torch.float64 and x.grad.tolist() == [1, 1]
+    x.grad_dtype = None
+    assert x.grad_dtype is None
+
+
+def test_compiled_steps_see_the_dtype_of_gradients():
+    model = torch.nn.Linear(2, 1, dtype=torch.float16)
+
+    @torch.compile
+    def step(x):
+        model.zero_grad()
+        model(x).float().sum().backward()
+
+    for wanted in (torch.float16, torch.float32, None):
+        model.zero_grad()
+        model.weight.grad_dtype = wanted
+        for _ in range(6):
+            step(torch.ones(3, 2, dtype=torch.float16))
+            assert model.weight.grad.dtype is (wanted or torch.float16) and model.weight.grad.tolist() == [[3, 3]]

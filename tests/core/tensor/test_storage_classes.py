@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import struct
 
 import numpy as np
 import pytest
@@ -98,3 +99,71 @@ def test_files_that_do_not_fit(tmp_path):
         torch.from_file(path, size=2, device="meta")
     with fails(RuntimeError, f"unable to mmap -4 bytes from file <{path}>: Cannot allocate memory (12)"):
         torch.from_file(path, size=-1)
+
+
+def test_bytes_in_either_order():
+    numbers = struct.pack(">3f", 1, 2, 3)
+    assert torch.FloatStorage.from_buffer(numbers, "big").tolist() == [1, 2, 3]
+    assert torch.FloatStorage.from_buffer(numbers, byte_order="big", count=1, offset=4).tolist() == [2]
+    assert torch.TypedStorage.from_buffer(numbers, "big", dtype=torch.float32)[2] == 3
+    assert torch.UntypedStorage.from_buffer(b"abcd", "big", dtype=torch.int16).tolist() == list(b"badc")
+    assert torch.ByteStorage.from_buffer(b"abcd").tolist() == list(b"abcd")
+    assert torch.BoolStorage.from_buffer(bytes([0, 1, 2]), "native").tolist() == [False, True, True]
+    assert torch.ComplexFloatStorage.from_buffer(struct.pack(">2f", 1, 2), "big").tolist() == [1 + 2j]
+    shorts = torch.tensor([1, 2, 3], dtype=torch.int16)
+    assert shorts[1:].untyped_storage().byteswap(torch.int16) is None and shorts.tolist() == [256, 512, 768]
+    pairs = torch.tensor([1 + 2j], dtype=torch.complex64)
+    pairs.untyped_storage().byteswap(torch.complex64)
+    assert pairs.view(torch.uint8).tolist() == list(struct.pack(">2f", 1, 2))
+
+
+def test_bytes_that_do_not_fit():
+    with fails(ValueError, "buffer size (3) must be a multiple of element size (4)"):
+        torch.FloatStorage.from_buffer(b"abc", "native")
+    with fails(ValueError, "invalid byte_order 'middle' (expected 'big', 'little', or 'native')"):
+        torch.FloatStorage.from_buffer(b"abcd", "middle")
+    with fails(RuntimeError, "function missing required argument 'byte_order' (pos 2)"):
+        torch.FloatStorage.from_buffer(b"abcd")
+    with fails(RuntimeError, "argument 'dtype' cannot be None"):
+        torch.UntypedStorage.from_buffer(b"abcd", "native")
+    with fails(RuntimeError, "from_buffer: 'dtype' can only be specified in..."):
+        torch.ByteStorage.from_buffer(b"abcd", dtype=torch.uint8)
+    with fails(ValueError, "buffer has only 16 elements after offset 0, but specified a size of 3"):
+        torch.LongStorage.from_buffer(bytes(16), "native", count=3)
+    for offset in (-1, 17):
+        with fails(ValueError, "offset must be non-negative and no greater than buffer length..."):
+            torch.LongStorage.from_buffer(bytes(16), "native", offset=offset)
+    with fails(RuntimeError, "the length of data is not a multiple of 2"):
+        torch.UntypedStorage(5).byteswap(torch.int16)
+
+
+def test_names_of_types():
+    untyped, typed = (torch.ones(2).untyped_storage(), torch.TypedStorage([1.0, 2.0], dtype=torch.float32))
+    assert (untyped.type(), typed.type()) == ("torch.storage.UntypedStorage", "torch.FloatStorage")
+    assert typed.type("torch.FloatStorage") is typed and untyped.type(torch.UntypedStorage) is untyped
+    assert typed.type(torch.IntStorage).dtype is torch.int32 and typed.type("torch.LongStorage").tolist() == [1, 2]
+    assert typed.pickle_storage_type() == "FloatStorage"
+    with fails(TypeError, "invalid type: torch.float32"):
+        typed.type(torch.float32)
+
+
+def test_files_have_names(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = torch.FloatStorage.from_file(path, True, 2)
+    assert (shared.filename, shared.tolist()) == (path, [0, 0])
+    assert torch.FloatStorage.from_file(path, False, 2).filename is None and torch.UntypedStorage(2).filename is None
+    with fails(RuntimeError, "from_file can only be called on derived classes"):
+        torch.TypedStorage.from_file(path, True, 2)
+
+
+def test_sharing_moves_the_tensor():
+    x = torch.tensor([1.0, 2.0, 3.0])
+    part = x[1:]
+    storage = part.untyped_storage()
+    assert storage.share_memory_() is storage and storage.is_shared()
+    assert x.is_shared() and part.is_shared()
+    part[0] = 5
+    assert x.tolist() == [1, 5, 3] and part.storage_offset() == 1
+    assert storage.data_ptr() == x.data_ptr() and storage.nbytes() == 12
+    alone = torch.UntypedStorage([1, 2, 3])
+    assert alone.share_memory_().is_shared() and alone.tolist() == [1, 2, 3]

@@ -290,3 +290,33 @@ def test_second_derivative_of_a_renormalized_zero():
     (grad,) = torch.autograd.grad(x.renorm(2, 0, 1.0)[0, 1], x, create_graph=True)
     (second,) = torch.autograd.grad(grad[0, 0], x)
     assert second.tolist() == [[pytest.approx(-1 / 9, rel=1e-6), 0]]
+
+
+def test_hashes_are_those_of_pytorch():
+    whole = torch.arange(6).reshape(2, 3)
+    assert torch.hash_tensor(whole).dtype is torch.uint64
+    assert torch.hash_tensor(whole, 1).tolist() == [3, 2]
+    assert torch.hash_tensor(whole, (0,), keepdim=True).tolist() == [[3, 5, 7]]
+    assert torch.hash_tensor(whole.double()).item() == whole.double().hash_tensor().item() == 4610560118520545280
+    mixed = torch.tensor([-3, 1, 2, -7])
+    for dtype, hashed in (
+        (torch.bool, 0),
+        (torch.uint8, 7),
+        (torch.int8, 7),
+        (torch.int64, 7),
+        (torch.float16, 9215490737506877440),
+        (torch.float64, 9215490737506877440),
+    ):
+        assert mixed.to(dtype).hash_tensor().item() == hashed
+    assert torch.hash_tensor(torch.ones(3, 0), 0).shape == (0,)
+    with fails(IndexError, "hash_tensor: Expected reduction dim 1 to have non-zero size."):
+        torch.hash_tensor(torch.ones(3, 0), 1)
+    with fails(RuntimeError, "Expected result to be of dtype uint64, but got Long"):
+        torch.hash_tensor(whole, out=torch.zeros((), dtype=torch.int64))
+    assert torch.hash_tensor(torch.tensor(5)).item() == 5
+    with fails(RuntimeError, "Unknown hash_tensor mode: 1"):
+        torch.hash_tensor(whole, mode=1)
+    with fails(NotImplementedError, "\"xor_sum_cpu\" not implemented for 'ComplexFloat'"):
+        torch.hash_tensor(torch.ones(2, dtype=torch.complex64))
+    with fails(RuntimeError, "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. ..."):
+        torch.hash_tensor(torch.ones(0))

@@ -157,3 +157,13 @@ def test_the_result_of_ihfft_is_a_conjugate_view_along_one_dimension_alone(lengt
     for found in (cygrad.fft.ihfft2(x), cygrad.fft.ihfftn(x)):
         assert not found.is_conj()
     np.testing.assert_allclose(found, np.conj(np.fft.rfftn(x.numpy(), norm="forward")), rtol=1e-3, atol=1e-2)
+
+
+def test_windows_are_strided():
+    windows = cygrad.signal.windows
+    for name in windows.__all__:
+        more = {"a": [0.5, 0.5]} if name == "general_cosine" else {}
+        assert getattr(windows, name)(5, layout=cygrad.strided, **more).shape == (5,)
+        for layout in (cygrad.sparse_coo, "strided", None):
+            with pytest.raises(ValueError, match=rf"\w+ is implemented for strided tensors only, got: {layout}"):
+                getattr(windows, name)(5, layout=layout, **more)

@@ -350,6 +350,10 @@ def truths():
     def counted(a, dim=None):
         return np.asarray(np.count_nonzero(a, dim))
 
+    def hashed(a, dim=(), keepdim=False):
+        bits = (a.astype(np.float64) if a.dtype.kind == "f" else a.astype(np.int64)).view(np.uint64)
+        return np.bitwise_xor.reduce(bits, dim or tuple(range(a.ndim)), keepdims=keepdim)
+
     def indices(a, as_tuple=False):
         return np.nonzero(a) if as_tuple else np.argwhere(a)
 
@@ -357,6 +361,12 @@ def truths():
         "all": calls(np.all),
         "any": calls(np.any),
         "count_nonzero": [Sample((a, *dim), numpy=counted) for a in (x, p, i) for dim in [(), (0,), (-1,), ((0, 1),)]],
+        "hash_tensor": [
+            *(Sample((a, *dim), numpy=hashed) for a in (x, p, i, x[:, :1]) for dim in [((1,),), ((0, 1),)]),
+            Sample((x, (-1,)), {"keepdim": True}, hashed),
+            Sample((x,), numpy=hashed),
+            Sample((np.asarray(3.5),), numpy=hashed),
+        ],
         "nonzero": [
             *(Sample((a,), numpy=indices) for a in (x, p, i, np.zeros((0, 2)), np.asarray(3.0), np.asarray(0.0))),
             Sample((i,), {"as_tuple": True}, indices),
