@@ -321,13 +321,12 @@ class _DelayedError(Function):
         raise RuntimeError(ctx.message)
 
 
-class _Error(_DelayedError._backward_cls):  # type: ignore[name-defined, misc]
-    def name(self) -> str:
-        return "torch::autograd::Error"
+def _name_of_error(node: PyNode) -> str:
+    return "torch::autograd::Error"
 
 
-_Error.__name__ = _Error.__qualname__ = "Error"
-_DelayedError._backward_cls = _Error
+_DelayedError._backward_cls.__name__ = "Error"
+_DelayedError._backward_cls.name = _name_of_error  # type: ignore[method-assign]
 
 
 _NOTHING = Tensor([])  # stands for an output that is None
