@@ -227,3 +227,20 @@ def test_vmap_over_sparse_tensors():
     a = dense(shape=(3, 4, 5))
     np.testing.assert_allclose(torch.vmap(torch.sparse.sum)(a.to_sparse()).numpy(), a.numpy().sum((1, 2)))
     np.testing.assert_allclose(torch.vmap(lambda x: x * 2)(a.to_sparse()).to_dense().numpy(), 2 * a.numpy())
+
+
+@pytest.mark.parametrize("name", ["to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"])
+def test_gradients_that_are_not_masked(name):
+    arguments = (2,) if "_bs" in name else ()
+    x = getattr(torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 0]]), name)(*arguments).requires_grad_()
+    incoming = torch.tensor([[0.0, 0, 2, 0], [0, 0, 3, 4]])
+    x.to_dense(masked_grad=False).backward(incoming)
+    assert x.grad.layout is x.layout and x.grad.to_dense().equal(incoming)
+    (found,) = torch.autograd.grad(x.to_dense(masked_grad=False), x, incoming * 0)
+    assert found._nnz() == 0 and found.to_dense().equal(incoming * 0)
+
+
+def test_one_number_for_both_sizes_of_blocks():
+    x = torch.eye(4).to_sparse_bsr(2)
+    assert x.values().shape == (2, 2, 2) and x.to_sparse_bsr(2) is x
+    assert torch.eye(4).to_sparse(layout=torch.sparse_bsc, blocksize=4).values().shape == (1, 4, 4)
