@@ -153,7 +153,7 @@ def _forward_all():
 
 
 _forward_all()
-for _name in ("sparse_resize_", "sparse_resize_and_clear_"):  # which dense tensors do not have
+for _name in ("_coalesced_", "sparse_resize_", "sparse_resize_and_clear_"):  # which dense tensors do not have
     setattr(SparseTensor, _name, _forwarding(_name))
 
 
