@@ -1,5 +1,6 @@
 """The names of PyTorch's compiled module `torch._C` that libraries ask for, each with what it means here."""
 
+import weakref
 from operator import attrgetter
 from typing import Any
 
@@ -7,8 +8,10 @@ import cygrad
 from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, _IncludeDispatchKeyGuard
 from cygrad._C._jit import *  # noqa: F403
 from cygrad._C._types import *  # noqa: F403
+from cygrad._core.engine.backward import execution_order, number_of_pass, will_execute
 from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
 from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
+from cygrad._core.transforms import forward_mode
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
 
 __all__ = [
@@ -25,13 +28,22 @@ __all__ = [
     "_len_torch_function_stack",
 ]
 
-_MODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_functorch", "_nn")  # imported on first use
+_MODULES = (
+    "_autograd",
+    "_distributed_c10d",
+    "_distributed_rpc",
+    "_functions",
+    "_functorch",
+    "_nn",
+)  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
 _OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._schema.parse_schema"}
 _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
+_OF_PACKAGE["is_grad_enabled"] = "is_grad_enabled"
+has_lapack = True  # NumPy's
 
 
 class DeviceObjType:
@@ -91,6 +103,53 @@ def _are_functorch_transforms_active() -> bool:
     from cygrad._C import _functorch  # which asks the engine
 
     return _functorch.maybe_current_level() is not None
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Any) -> None:
+        if not isinstance(tensor, cygrad.Tensor):
+            raise TypeError(f"_WeakTensorRef(): argument must be a Tensor, not {type(tensor).__name__}")
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
+
+
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Have tangents propagated inside dual levels, or not. Raises TypeError for anything but a bool."""
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled must be a bool (got {type(enabled).__name__})")
+    forward_mode.set_enabled(enabled)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether tangents are propagated inside dual levels."""
+    return forward_mode.is_enabled()
+
+
+def _current_graph_task_id() -> int:
+    """Return the number of the backward pass of this thread, which grows with each; -1 outside of a pass."""
+    return number_of_pass()
+
+
+def _current_graph_task_execution_order() -> list[Any]:
+    """Return the nodes of the backward pass of this thread in the order in which they run.
+
+    Raises RuntimeError outside of a pass.
+    """
+    return execution_order()
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the backward pass of this thread runs a node, has run it, or asks for the gradient that arrives there.
+
+    Raises RuntimeError outside of a pass, for anything but a node, and inside `autograd.grad` for the node of a leaf
+    whose gradient is asked for.
+    """
+    return will_execute(node)
 
 
 def _log_api_usage_once(event: str) -> None:

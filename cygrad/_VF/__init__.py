@@ -9,7 +9,7 @@ from typing import Any
 
 import cygrad
 
-__all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
+__all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig", "unique_dim"]
 
 
 def _removed(name: str, text: str) -> Any:
@@ -53,6 +53,22 @@ symeig = _removed(
     " The default behavior has changed from using the upper triangular portion of the matrix by default to using the "
     "lower triangular portion.\n  L, V = torch.symeig(A, eigenvectors=True) is L, V = torch.linalg.eigh(A, UPLO='U')",
 )
+
+
+def unique_dim(
+    input: Any, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Any, Any, Any]:
+    """Return (slices, inverse, counts) of `unique`; empty tensors where these were not asked for.
+
+    >>> import cygrad
+    >>> cygrad._VF.unique_dim(cygrad.tensor([[2], [1], [2]]), 0, return_counts=True)
+    (tensor([[1],
+            [2]]), tensor([], dtype=torch.int64), tensor([1, 2]))
+    """
+    found = cygrad.unique(input, sorted, return_inverse, return_counts, dim=dim)
+    found = iter(found if return_inverse or return_counts else (found,))
+    none = cygrad.empty(0, dtype=cygrad.int64, device=input.device)
+    return next(found), next(found) if return_inverse else none, next(found) if return_counts else none
 
 
 def __getattr__(name: str) -> Any:

@@ -96,9 +96,9 @@ def _explain(case, where, analytic, numeric, tolerances):
     worst = np.unravel_index(np.argmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
     a, n = analytic[worst], numeric[worst]
     out, x = case.outputs()[o], case.variables[i]
-    row = tuple(int(k) for k in np.unravel_index(worst[0], array_of(out).shape)) if array_of(out).shape else ()
-    column = tuple(int(k) for k in np.unravel_index(worst[1], array_of(x).shape)) if array_of(x).shape else ()
-    curve = _Curve(case, o, part, i, row, column, a)
+    row = tuple(int(k) for k in np.unravel_index(worst[0], tuple(out.shape))) if out.ndim else ()
+    column = tuple(int(k) for k in np.unravel_index(worst[1], tuple(x.shape))) if x.ndim else ()
+    curve = _Curve(case, o, part, i, row, int(worst[1]), a)
     verdict, reason = curve.verdict(n, atol, rtol, _lowest_precision(case, out))
     error = abs(a - n)
     relative = error / abs(n) if n else np.inf
@@ -121,7 +121,7 @@ def _number(value):
 
 def _lowest_precision(case, out):
     """Return the least precise dtype involved, as NumPy's dtype of its real numbers."""
-    arrays = [array_of(out), *(array_of(x) for x in case.variables)]
+    arrays = [array_of(out), *(movable.values for movable in case.movables)]
     return min((np.dtype(a.dtype.type(0).real.dtype) for a in arrays), key=lambda kind: kind.itemsize)
 
 
@@ -147,7 +147,7 @@ class _Curve:
         """Return (derivative to the left, to the right, difference of two calls at the same point)."""
         at = functools.partial(self._at, case, o, part, i, row, column)
         here, again = at(0.0), at(0.0)
-        directions = (1, 1j) if array_of(case.variables[i]).dtype.kind == "c" else (1,)
+        directions = (1, 1j) if case.variables[i].dtype.is_complex else (1,)
         left = sum(unit * (here - at(-unit * step)) / step for unit in directions)
         right = sum(unit * (at(unit * step) - here) / step for unit in directions)
         return left, right, abs(here - again)

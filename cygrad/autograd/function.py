@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from cygrad._core.errors.messages import type_name
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.function import PyNode, apply_function
 from cygrad._core.graph.tensor import Tensor
@@ -19,6 +20,30 @@ FunctionCtx = PyNode
 
 
 _OF_NODES = {"_materialize_non_diff_grads": True}  # attributes that `forward` may set on its `ctx`
+
+
+def _nested_map(condition, fn, condition_msg=None):
+    """Return a function that applies `fn` to all values in nested lists, tuples and dictionaries that meet a condition.
+
+    None stays None; the function raises ValueError for any other value. `condition_msg` says which ones are accepted.
+    """
+
+    def mapped(value):
+        if condition(value):
+            return fn(value)
+        if value is None:
+            return None
+        if isinstance(value, (list, tuple)):
+            values = map(mapped, value)
+            return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
+        if isinstance(value, dict):
+            return {key: mapped(each) for key, each in value.items()}
+        accepted = f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else ""
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type {type_name(value)}{accepted}"
+        )
+
+    return mapped
 
 
 class Function(PyNode):

@@ -334,6 +334,22 @@ def _rows(output, index, inputs, create_graph, strict):
     return tuple(blocks)
 
 
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """Return the vectors of the standard basis of all tensors together: for each tensor a matrix of its parts.
+
+    `tensor_numels` holds the numbers of elements; the matrix has a row for each element of any of the tensors.
+    """
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise RuntimeError(f"expected as many numbers as tensors, and at least one; got {len(tensor_numels)}")
+    total, start, parts = sum(tensor_numels), 0, []
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        part = tensor.detach().new_zeros((total, count))
+        part.diagonal(-start).fill_(1)
+        parts.append(part)
+        start += count
+    return tuple(parts)
+
+
 def unit_vectors(tensor):
     """Yield all tensors shaped like `tensor` with a single 1, in order."""
     zeros = array_of(tensor.detach().new_zeros(tensor.shape))

@@ -15,6 +15,8 @@ from typing import Any, Self, TypeVar, overload
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
+from cygrad._core.graph.internals import set_version
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
 
@@ -250,6 +252,27 @@ class enforce_grad_layout_policy(_Granted):
 
 
 # -- decorating --
+
+
+class _unsafe_preserve_version_counter(_Mode):
+    """A block that hides changes of tensors from the check of saved tensors: their version counters do not move."""
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.prev_versions = tuple(tensor._version for tensor in self.tensors)
+
+    def clone(self) -> Self:
+        """Return an instance for one more block."""
+        return type(self)(self.tensors)
+
+    def _put_back(self, versions):
+        for tensor, version in zip(self.tensors, versions, strict=True):
+            set_version(tensor, version)
+
+    def _plan(self):
+        return self._put_back, self.prev_versions, self.prev_versions
 
 
 def _decorated(fn, mode):

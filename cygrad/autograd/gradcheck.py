@@ -6,7 +6,6 @@ part of a complex result are checked one after the other.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,26 +16,21 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.tensor.predicates import strided
-from cygrad._ops.random.random import randn, randn_like
+from cygrad._ops.random.random import randn
+from cygrad.autograd import _gradcheck_further as further
 from cygrad.autograd import _gradcheck_report as reports
 from cygrad.autograd import _jacobians as jacobians
 from cygrad.autograd._gradcheck_report import GradcheckError
-from cygrad.autograd._jacobians import values_of
+from cygrad.autograd._jacobian_names import _get_numerical_jacobian as _get_numerical_jacobian
+from cygrad.autograd._jacobian_names import _iter_tensors as _iter_tensors
+from cygrad.autograd._jacobian_names import get_analytical_jacobian, get_numerical_jacobian
+from cygrad.autograd._movable import is_dense
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]
 
 _NOT_REENTRANT = (
     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
     "values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}."
-)
-_UNDEFINED = (
-    "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
-    "gradients' in 'tools/autograd/derivatives.yaml'"
-)
-_NOT_ZERO = (
-    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look at "
-    '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
 )
 
 
@@ -64,8 +58,8 @@ def gradcheck(
     complex double; they are changed and restored. Also checks that backward returns the same result twice (up to
     `nondet_tol`), is linear in the incoming gradient, and accepts missing gradients (`check_undefined_grad`);
     optionally also `is_grads_batched` (`check_batched_grad`) and forward mode (`check_forward_ad`). `fast_mode`
-    compares one random combination of all entries. Sparse inputs need `masked`: only the values that they store are
-    changed and compared.
+    compares one random combination of all entries. Of sparse inputs all elements are changed, or with `masked` only
+    those that they store. Outputs must be dense.
 
     With `raise_exception`, a disagreement raises a GradcheckError, which reports the worst entry, its error at other
     steps, and a diagnosis: a wrong formula, a kink, too low a precision, or a nondeterministic function.
@@ -75,38 +69,38 @@ def gradcheck(
     >>> cygrad.autograd.gradcheck(lambda x: (x ** 3).sum(), x)
     True
     """
-    options = {name: value for name, value in locals().items() if name not in ("func", "inputs", "masked")}
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    case = jacobians.Case(func, inputs, eps)
-    if any(isinstance(x, Tensor) and x.layout is not strided for x in case.inputs):
-        return _check_stored_values(func, case.inputs, masked, options)
+    case = jacobians.Case(func, inputs, eps, bool(masked))
     _check_inputs(case.inputs)
     _check_numbers(eps, atol, rtol, nondet_tol)
     try:
         outputs = case.outputs()
+        _check_outputs(outputs)
         if not outputs:
             _check_no_gradient(case)
             return True
         compare = _compare_fast if fast_mode else _compare
         if check_backward_ad:
-            compare(case, outputs, jacobians.backward, atol, rtol, nondet_tol)
+            compare(case, outputs, _Backward(case, nondet_tol), atol, rtol)
         if check_forward_ad:
-            compare(case, outputs, jacobians.forward, atol, rtol, nondet_tol)
-            if check_batched_forward_grad:
-                _check_batched_forward(case, outputs)
-        if check_backward_ad:
-            _check_linear(case, outputs)
-            if check_grad_dtypes:
-                _check_dtypes(case, outputs)
+            compare(case, outputs, _Forward(case), atol, rtol)
             if check_undefined_grad:
-                _check_undefined(case)
+                further.check_undefined_forward(case)
+            if check_batched_forward_grad:
+                further.check_batched_forward(case)
+        if check_backward_ad:
             if check_batched_grad:
-                _check_batched(case, outputs)
+                further.check_batched(case, outputs)
+            further.check_linear(case, outputs)
+            if check_grad_dtypes:
+                further.check_dtypes(case, outputs)
+            if check_undefined_grad:
+                further.check_undefined(case)
     except GradcheckError:
         if raise_exception:
             raise
@@ -160,8 +154,8 @@ def gradgradcheck(
 
     def gradients(*args):
         args, incoming = args[: len(args) - n], args[len(args) - n :]
+        inputs = tuple(args[k] if args[k].requires_grad else args[k].requires_grad_() for k in case.positions)
         outputs = jacobians.Case(func, args, eps).outputs()
-        inputs = tuple(x for x in args if isinstance(x, Tensor) and x.requires_grad)
         found = grad(outputs, inputs, incoming, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -194,17 +188,6 @@ def _random_like(out, scattered):
 # -- argument checks --
 
 
-def _check_stored_values(func, inputs, masked, options):
-    from cygrad.sparse import as_sparse_gradcheck  # which few programs need, and which imports the package
-
-    if not masked:
-        raise ValueError(
-            "gradcheck expects all tensor inputs are dense when masked is set to False.\n"
-            "  with masked=True it changes the values that sparse tensors store, and no other elements"
-        )
-    return as_sparse_gradcheck(gradcheck)(func, inputs, **options)
-
-
 def _check_inputs(inputs):
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         raise ValueError(
@@ -213,17 +196,25 @@ def _check_inputs(inputs):
     for i, x in enumerate(inputs):
         if not (isinstance(x, Tensor) and x.requires_grad):
             continue
-        if array_of(x).dtype.name not in ("float64", "complex128"):
+        if x.dtype.name not in ("float64", "complex128"):
             warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex. "
             )
-        if any(step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)):
+        if is_dense(x) and any(step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(
                 f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
                 "on the input before passing it to gradcheck."
             )
+
+
+def _check_outputs(outputs):
+    if not all(map(is_dense, outputs)):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of "
+            "fn for gradcheck."
+        )
 
 
 def _check_numbers(eps, atol, rtol, nondet_tol):
@@ -262,122 +253,66 @@ def _agrees(analytic, numeric, atol, rtol):
         return bool(np.all(np.abs(analytic - numeric) <= atol + rtol * np.abs(numeric)))
 
 
-def _compare(case, outputs, method, atol, rtol, nondet_tol):
+class _Backward:
+    """Derivatives by backward, each computed twice."""
+
+    is_forward = False
+
+    def __init__(self, case, nondet_tol):
+        self.case, self.nondet_tol = case, nondet_tol
+
+    def jacobians(self, o, part, rows=None):
+        """Return the Jacobians of a part of output `o`, one per variable; or their combination by `rows`."""
+        first, second = (jacobians.backward(self.case, o, part, rows) for _ in range(2))
+        for a, b in zip(first, second, strict=True):
+            if a.size and np.any(np.abs(a - b) > self.nondet_tol):
+                raise reports.not_deterministic(self.case, _NOT_REENTRANT.format(self.nondet_tol), a, b)
+        return first
+
+    def combined(self, o, part, directions, rows):
+        """Return, for each variable, the derivative along its direction of the outputs' combination by `rows`."""
+        movables = self.case.movables
+        return [
+            float(np.real(np.sum(np.conj(direction) * movable.of(row))))
+            for direction, movable, row in zip(directions, movables, self.jacobians(o, part, rows), strict=True)
+        ]
+
+
+class _Forward:
+    """Derivatives by forward mode."""
+
+    is_forward = True
+
+    def __init__(self, case):
+        self.pushed = jacobians.Pushed(case)
+        self.jacobians = self.pushed.jacobians
+
+    def combined(self, o, part, directions, rows):
+        """Return, for each variable, the derivative along its direction of the outputs' combination by `rows`."""
+        return self.pushed.combined(o, part, directions, rows)
+
+
+def _compare(case, outputs, method, atol, rtol):
     """Compare every entry of every Jacobian."""
     numeric = case.numeric(outputs)
     for (part, o), row in zip(case.parts(outputs), numeric, strict=True):
-        analytic = _deterministic(case, functools.partial(method, case, o, part), nondet_tol)
-        for i, (a, n) in enumerate(zip(analytic, row, strict=True)):
+        for i, (a, n) in enumerate(zip(method.jacobians(o, part), row, strict=True)):
             if not _agrees(a, n, atol, rtol):
-                raise reports.mismatch(case, (o, part, i), a, n, (atol, rtol), method is jacobians.forward)
+                raise reports.mismatch(case, (o, part, i), a, n, (atol, rtol), method.is_forward)
 
 
-def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
+def _compare_fast(case, outputs, method, atol, rtol):
     """Compare one random combination of the entries of each Jacobian."""
     rng = np.random.default_rng(0)
+    directions = [case.direction(i, rng) for i in range(len(case.variables))]
     for part, o in case.parts(outputs):
-        size = array_of(outputs[o]).size
-        rows = rng.random(size)
-        analytic = _deterministic(case, functools.partial(method, case, o, part, rows), nondet_tol)
-        for i, a in enumerate(analytic):
-            columns = case.direction(i, rng)
-            found = float(np.real(np.sum(np.conj(columns) * a.reshape(columns.shape))))
-            expected = float(rows @ case.along(o, part, i, columns))
+        rows = rng.random(outputs[o].numel())
+        for i, found in enumerate(method.combined(o, part, directions, rows)):
+            expected = float(rows @ case.along(o, part, i, directions[i]))
             if not _agrees(found, expected, atol, rtol):
-                slow = functools.partial(method, case, o, part)()
+                slow = method.jacobians(o, part)
                 numeric = case.numeric(outputs)[list(case.parts(outputs)).index((part, o))]
-                where, is_forward = (o, part, i), method is jacobians.forward
-                raise reports.mismatch(case, where, slow[i], numeric[i], (atol, rtol), is_forward, (found, expected))
-
-
-def _deterministic(case, compute, nondet_tol):
-    """Return the Jacobians from `compute()`, checking that two calls agree."""
-    first, second = compute(), compute()
-    for a, b in zip(first, second, strict=True):
-        if a.size and np.any(np.abs(a - b) > nondet_tol):
-            raise reports.not_deterministic(case, _NOT_REENTRANT.format(nondet_tol), a, b)
-    return first
-
-
-# -- further checks of backward --
-
-
-def _check_linear(case, outputs):
-    """Check that gradients of zero are zero."""
-    incoming = [out.detach() * 0 for out in outputs]
-    for i, g in enumerate(grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)):
-        if g is not None and np.any(values_of(g) != 0):
-            raise GradcheckError(
-                "backward not multiplied by grad_output\n"
-                f"  with incoming gradients of zero, the gradient of input {i} is not zero: backward adds something, "
-                "or ignores the incoming gradient"
-            )
-
-
-def _check_dtypes(case, outputs):
-    """Check that gradients have the dtype of their tensors."""
-    incoming = [randn_like(out) for out in outputs]
-    grads = grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)
-    for x, g in zip(case.variables, grads, strict=True):
-        if g is not None and g.dtype != x.dtype:
-            raise GradcheckError(f"Gradient has dtype mismatch\n  {g.dtype} for a tensor of {x.dtype}")
-
-
-def _check_undefined(case):
-    """Check that missing gradients count as zero: for all outputs at once, and for each one."""
-    outputs = case.outputs()
-    missing = [range(len(outputs))] + ([[i] for i in range(len(outputs))] if len(outputs) > 1 else [])
-    for chosen in missing:
-        outputs = case.outputs()
-        stopped = [jacobians.Stop.apply(out) if i in chosen else out for i, out in enumerate(outputs)]
-        incoming = [out.detach() * 0 for out in outputs]
-        try:
-            found = grad(stopped, case.variables, incoming, allow_unused=True)
-        except RuntimeError as error:
-            text = f"{_UNDEFINED}\n  backward without a gradient for outputs {list(chosen)}: {error}"
-            raise GradcheckError(text) from error
-        if any(g is not None and np.any(values_of(g) != 0) for g in found):
-            raise GradcheckError(f"{_NOT_ZERO}\n  it is not zero without a gradient for outputs {list(chosen)}")
-
-
-def _check_batched_forward(case, outputs):
-    """Check that `vmap` over the tangents of an input gives the same results as separate tangents."""
-    from cygrad.func import jvp, vmap  # deferred: built on `autograd`
-
-    for i, (x, position) in enumerate(zip(case.variables, case.positions, strict=True)):
-
-        def along(tangent, x=x, position=position):
-            def of_one(value):
-                inputs = [*case.inputs[:position], value, *case.inputs[position + 1 :]]
-                return jacobians.Case(case.func, inputs, case.eps).outputs()
-
-            return jvp(of_one, (x.detach().requires_grad_(),), (tangent,))[1]
-
-        rows = randn((2, *x.shape), dtype=x.dtype, device=x.device)
-        together = vmap(along)(rows)
-        one_by_one = [along(row) for row in rows]
-        for o, at_once in enumerate(together):
-            if not all(
-                np.allclose(values_of(a), values_of(row[o])) for a, row in zip(at_once, one_by_one, strict=True)
-            ):
-                raise GradcheckError(
-                    "gradcheck or gradgradcheck failed while testing batched forward-mode gradient computation of "
-                    f"input {i}"
-                )
-
-
-def _check_batched(case, outputs):
-    """Check that several incoming gradients at once give the same results as separate ones."""
-    for out in outputs:
-        rows = randn((2, *out.shape), dtype=out.dtype, device=out.device)
-        keep = {"retain_graph": True, "allow_unused": True}
-        at_once = grad(out, case.variables, rows, is_grads_batched=True, **keep)
-        one_by_one = [grad(out, case.variables, row, **keep) for row in rows]
-        for i, together in enumerate(at_once):
-            alone = [row[i] for row in one_by_one]
-            if together is not None and not all(
-                np.allclose(values_of(a), values_of(b)) for a, b in zip(together, alone, strict=True)
-            ):
-                raise GradcheckError(
-                    f"gradcheck or gradgradcheck failed while testing batched gradient computation of input {i}"
+                where = (o, part, i)
+                raise reports.mismatch(
+                    case, where, slow[i], numeric[i], (atol, rtol), method.is_forward, (found, expected)
                 )

@@ -216,7 +216,7 @@ def _to_continuous_bernoulli(p, q):
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _of_one_family(p, q):
+def _kl_expfamily_expfamily(p, q):
     """Bregman divergence of the log-normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(

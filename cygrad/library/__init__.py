@@ -4,8 +4,9 @@
 are called as `torch.ops.<namespace>.<name>`.
 """
 
+import contextlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cygrad
@@ -144,6 +145,16 @@ class Library:
             self._undo.pop()()
         if _owners.get(self.ns) is self:
             del _owners[self.ns]
+
+
+@contextlib.contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A block with a `Library`, whose ops are removed at the end of the block."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 def _register(operator: Operator, key: str, function: Callable[..., Any]) -> None:

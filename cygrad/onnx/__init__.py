@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from cygrad import __version__
 from cygrad.onnx import errors, operators, symbolic_helper, utils
 from cygrad.onnx._onnx_program import ONNXProgram
 from cygrad.onnx.errors import OnnxExporterError
@@ -22,6 +23,7 @@ __all__ = [
 
 globals().update(_SYMBOLIC_MODULES)
 producer_name = "pytorch"
+producer_version = __version__
 
 
 class OperatorExportTypes(IntEnum):

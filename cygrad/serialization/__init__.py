@@ -45,6 +45,7 @@ from cygrad.serialization._safe_globals import (
 from cygrad.serialization._storages import read_archive
 from cygrad.serialization._trusting import trusting_unpickler
 from cygrad.serialization._unpickler import unpickle, unsafe_globals_of
+from cygrad.serialization._versions import SourceChangeWarning, check_module_version_greater_or_equal
 from cygrad.serialization._zip_reader import PyTorchFileReader
 from cygrad.serialization._zip_writer import PyTorchFileWriter, root_of
 from cygrad.utils.warning import warn
@@ -54,8 +55,10 @@ __all__ = [
     "LoadEndianness",
     "MAP_LOCATION",
     "STORAGE",
+    "SourceChangeWarning",
     "StorageType",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
     "get_crc32_options",

@@ -168,7 +168,8 @@ def test_missing_gradients_are_zero():
                 raise RuntimeError("no gradient at all")
             return (0 if g is None else g * 2) + (0 if h is None else h * 3)
 
-    error = failure(Sum.apply, doubles(1.0))
+    with pytest.warns(UserWarning, match="New undefined gradient support checking feature is enabled by default"):
+        error = failure(Sum.apply, doubles(1.0))
     assert first_line(error).startswith("Expected backward function to handle undefined output grads.")
     assert "no gradient at all" in str(error)
     assert gradcheck(Sum.apply, doubles(1.0), check_undefined_grad=False)
@@ -226,7 +227,7 @@ def test_a_gradient_of_nothing_that_is_something():
             return torch.ones(1, dtype=torch.double) if grad is None else grad * 2
 
     line = "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please ..."
-    with fails(GradcheckError, line):
+    with pytest.warns(UserWarning, match="New undefined gradient"), fails(GradcheckError, line):
         gradcheck(One.apply, doubles(1.0))
 
 
@@ -284,3 +285,79 @@ def test_batched_tangents():
     assert gradcheck(_OfSamples.apply, x, **how)
     with pytest.raises(GradcheckError, match="testing batched forward-mode gradient"):
         gradcheck(_OfSamples.apply, x, check_batched_forward_grad=True, **how)
+
+
+def test_forward_mode_sees_tangents_and_no_history():
+    seen = []
+
+    class Counted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            if torch.autograd.forward_ad._current_level >= 0:
+                seen.append(x.requires_grad or y.requires_grad)
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            return x, y
+
+    x, y = doubles(1.0), doubles(2.0)
+    how = {"check_forward_ad": True, "check_backward_ad": False}
+    for fast_mode in (False, True):
+        seen.clear()
+        assert gradcheck(Counted.apply, (x, y), check_undefined_grad=False, fast_mode=fast_mode, **how)
+        assert seen == [False, False]  # one call for each input, whose results serve for all outputs
+        assert gradcheck(Counted.apply, (x, y), fast_mode=fast_mode, **how)
+        assert len(seen) == 2 + 6 and not any(seen)
+
+
+def test_a_missing_tangent_is_zero():
+    class Careless(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x + y
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            return x * 2 if y is None else y * 3 if x is None else x + y
+
+    how = {"check_forward_ad": True, "check_backward_ad": False}
+    assert gradcheck(Careless.apply, (doubles(1.0), doubles(2.0)), check_undefined_grad=False, **how)
+    with pytest.raises(GradcheckError, match="Mismatch in tangent values for output with index: 0"):
+        gradcheck(Careless.apply, (doubles(1.0), doubles(2.0)), **how)
+
+
+def test_forward_mode_in_changed_functions():
+    forward_ad = torch.autograd.forward_ad
+
+    def wrong(x, y):
+        if forward_ad._current_level >= 0:
+            primal, tangent = forward_ad.unpack_dual(y)
+            y = forward_ad.make_dual(primal, tangent * 1.1)
+        return x + y, y
+
+    line = "Jacobian computed with forward mode mismatch for output 0 with respect to input 1,"
+    for fast_mode in (False, True):
+        with fails(GradcheckError, line):
+            gradcheck(wrong, (doubles(1.0), doubles(2.0)), check_forward_ad=True, fast_mode=fast_mode)
+
+
+def test_functions_that_vmap_does_not_run():
+    x = doubles(1.0, 2.0)
+    with pytest.raises(GradcheckError, match="While computing batched gradients, got: vmap: "):
+        gradcheck(lambda x: x * torch.rand_like(x).sign(), x, check_forward_ad=True, check_batched_forward_grad=True)
+
+
+def test_kinds_of_outputs_that_depend_on_values():
+    line = "Expected `func` to return outputs with the same {} when inputs are perturbed {}by {}, but got: {}"
+    x = doubles(1.0)
+    cases = [
+        (lambda x: torch.cat([x, x]) if x >= 1 else x, "shape", "shapes torch.Size([1]) and torch.Size([2])."),
+        (lambda x: x.float() if x >= 1 else x, "dtype", "dtypes torch.float64 and torch.float32."),
+    ]
+    for func, kind, kinds in cases:
+        with fails(AssertionError, line.format(kind, "on index (0,) ", "1e-06", kinds)):
+            gradcheck(func, x)
+        with fails(AssertionError, line.format(kind, "", "1e-06", kinds)):
+            gradcheck(func, x, fast_mode=True)

@@ -6,6 +6,7 @@ from numpy cimport PyArray_DATA, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE, P
 
 from cygrad._core.types.dtypes cimport FLOATING, category_of_num
 from cygrad._core.graph.record cimport model_of
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.engine.run cimport Run
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
@@ -303,6 +304,101 @@ cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
     return 0
 
 
+# -- what code that runs during a pass, such as a hook, can ask --------------------------------------------
+
+cdef Run running():
+    """Return the innermost pass of this thread, or None."""
+    cdef ThreadState* state = thread_state()
+    return None if state.run == NULL else <Run>state.run
+
+
+def number_of_pass():
+    """Return the number of the pass, which the next one exceeds; -1 outside of a pass."""
+    cdef Run run = running()
+    return -1 if run is None else run.id
+
+
+def keeps_graph():
+    """Whether the pass keeps saved values for another one; True outside of a pass."""
+    cdef Run run = running()
+    return True if run is None else run.keep_graph
+
+
+def execution_order():
+    """Return the nodes of the pass in the order in which they run. Raises RuntimeError outside of a pass.
+
+    The pass is gone through from its start, with a heap of its own and no gradients.
+    """
+    cdef Run run = running()
+    cdef Run trial = Run.__new__(Run)
+    cdef Py_ssize_t entry, j
+    cdef list waiting, order = []
+    if run is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    waiting = [0] * run.n_entries
+    for entry in range(run.n_entries):
+        for j in followers(run, entry):
+            waiting[j] += 1
+    trial.entries = run.entries         # lent: `trial` counts none of them as its own
+    try:
+        for entry in range(run.n_entries):
+            if waiting[entry] == 0:
+                trial.push(entry)
+        while trial.n_ready:
+            entry = trial.pop()
+            if not run.wants(entry):
+                continue
+            order.append(<object>run.entries[entry].node)
+            if run.selective and not run.entries[entry].needed:
+                continue
+            for j in followers(run, entry):
+                waiting[j] -= 1
+                if waiting[j] == 0:
+                    trial.push(j)
+    finally:
+        trial.entries = NULL
+    return order
+
+
+cdef list followers(Run run, Py_ssize_t entry):
+    """Return the entries to which a node passes gradients, one for each edge."""
+    cdef Node node = <Node>run.entries[entry].node
+    cdef int k
+    cdef list found = []
+    for k in range(node.n_edges):
+        target = node.target(k)
+        if target is not None and run.find(target) >= 0:
+            found.append(run.find(target))
+    return found
+
+
+def will_run(Node node not None):
+    """Whether this thread's running backward pass wants a gradient at this node."""
+    cdef Run run = running()
+    cdef Py_ssize_t entry = -1 if run is None else run.find(node)
+    return entry >= 0 and run.wants(entry)
+
+
+def will_execute(node):
+    """Return `will_run(node)`; implements `_will_engine_execute_node`.
+
+    Raises RuntimeError outside of a pass, for anything but a node, and in `autograd.grad` for the node of a leaf whose
+    gradient is asked for.
+    """
+    cdef Run run = running()
+    cdef Py_ssize_t entry
+    if not isinstance(node, Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {messages.type_name(node)}")
+    if run is None:
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    entry = run.find(node)
+    if entry >= 0 and run.entries[entry].captured and isinstance(node, AccumulateGrad):
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+            "currently not supported.")
+    return will_run(node)
+
+
 # -- during and after --------------------------------------------------------------------------------------
 
 cdef follower_t follower = NULL     # does a pass that it can do faster; see Note [Followed passes]
@@ -422,13 +518,6 @@ def is_selective():
     """Whether this thread's running backward pass computes only the requested gradients; None outside of a pass."""
     cdef void* run = thread_state().run
     return None if run == NULL else bool((<Run>run).selective)
-
-
-def will_run(Node node not None):
-    """Whether this thread's running backward pass wants a gradient at this node."""
-    cdef void* run = thread_state().run
-    cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
-    return entry >= 0 and (<Run>run).wants(entry)
 
 
 cupy_library.followers.append(attend_gpus)

@@ -208,6 +208,11 @@ def check_data_assignment(tensor, value):
 
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type_name(value)}")
+    if tensor.layout is not value.layout:
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor "
+            f"type.\n  the layouts {tensor.layout} and {value.layout} are stored differently: convert the value first"
+        )
     if tensor.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
 

@@ -13,8 +13,8 @@ from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_BACKWARD, CUT_DATA, CUT_DETACH, CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE,
-    IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
-    set_leaf_requires_grad, version_of, wrap)
+    IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, counter_of, held_array,
+    own_attributes, set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
@@ -283,3 +283,10 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
 def count_change(Tensor t not None, str op_name):
     """Count a change of a tensor's memory that was not made by an op."""
     bump(t, op_name)
+
+
+def set_version(Tensor t not None, long long version):
+    """Set the count of changes of a tensor's memory. Raises RuntimeError for a negative one."""
+    if version < 0:
+        raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+    counter_of(t).version = version

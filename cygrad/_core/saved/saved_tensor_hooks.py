@@ -191,6 +191,11 @@ def stand_in(tensor):
     return record_same(registry["alias"], tensor.detach().requires_grad_(), None)
 
 
+def are_allowed():
+    """Whether hooks may be entered in this thread."""
+    return _thread.disabled is None
+
+
 def plan_of_disabling(message):
     """Return the plan of a block in which hooks raise RuntimeError(message); raise it now if there are hooks."""
     if _thread.hooks:

@@ -38,13 +38,22 @@ _BLOCKS = ("sparse_bsr", "sparse_bsc")
 def _dense_rule(n, g):
     a, masked = n.args
     if not masked:
-        return to_sparse(g, layout=layouts[a.layout]) if isinstance(a, Compressed) else to_sparse(g, len(a.indices))
+        return _laid_out_like(g, a)
     if isinstance(a, Compressed):
         return compressed(
             a.bounds, a.plain, at_coordinates(g, elements_of(a)).reshape(a.values.shape), a.shape, a.layout
         )
     merged, _ = merged_coordinates(a)
     return built(merged, at_coordinates(g, merged), a.shape, True)
+
+
+def _laid_out_like(dense, a):
+    """Return a dense tensor in the layout of a sparse array."""
+    if isinstance(a, Coordinates):
+        return to_sparse(dense, len(a.indices))
+    whole = a.n_batch + 1 + a.n_block
+    sizes = a.values.shape[a.n_batch + 1 : whole] if a.n_block else None
+    return to_sparse(dense, layout=layouts[a.layout], blocksize=sizes, dense_dim=a.values.ndim - whole)
 
 
 TO_DENSE = unregistered("to_dense", _dense_rule, "ToDenseBackward0")
@@ -118,9 +127,9 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     """Return a sparse tensor with the same elements: of the layout `sparse_coo`, or of `layout`.
 
     `sparse_dim` is the number of dimensions with coordinates (all of them by default); the others become dimensions of
-    the values. `blocksize`, a pair, is the shape of the blocks in the layouts `sparse_bsr` and `sparse_bsc`;
-    `dense_dim`
-    the number of dimensions of the values in compressed layouts. Gradients pass through unchanged.
+    the values. `blocksize`, a pair or one number for both, is the shape of the blocks in the layouts `sparse_bsr` and
+    `sparse_bsc`; `dense_dim` the number of dimensions of the values in compressed layouts. Gradients pass through
+    unchanged.
 
     >>> import cygrad
     >>> cygrad.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
@@ -132,6 +141,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     if layout is not None and not isinstance(layout, layout_type):
         raise TypeError(f"to_sparse(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
     name = "sparse_coo" if layout is None else layout._name
+    blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
     if sparse_dim is not None and layout is not None:
         raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
     if name == "strided":

@@ -7,10 +7,13 @@ error.
 from functools import cache
 from importlib import import_module
 
-from cygrad._core.graph.internals import become_result
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import become_result, replace_array
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.torch_function import DisableTorchFunctionSubclass
 from cygrad._core.types.dtypes import by_name
+from cygrad._kernels.sparse import coordinates as kernels
+from cygrad._kernels.sparse.array import Coordinates
 from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import KEPT, array, is_sparse, without_history
@@ -115,13 +118,22 @@ def _detach_(self):
 
 
 def _set_data(self, value):
-    if not is_sparse(value):
-        raise RuntimeError(
-            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
-            "tensor type. \n"
-            "  a sparse tensor's data can only be replaced by those of a sparse one"
-        )
+    messages.check_data_assignment(self, value)
     become_result(self, without_history(value), "set_data")
+
+
+def _coalesced_(self, coalesced):
+    """Note whether the coordinates are in order and occur once. Raises RuntimeError if that is claimed and untrue."""
+    if not is_sparse(self) or not self.is_sparse:
+        raise _refused("_coalesced_", (self,), {})
+    a = array(self)
+    if coalesced and kernels.grouped(a.indices, a.shape[: len(a.indices)])[1] is not None:
+        raise RuntimeError(
+            "_coalesced_(): the coordinates are out of order or occur several times\n"
+            "  call .coalesce(), which sorts and adds"
+        )
+    replace_array(self, Coordinates(a.indices, a.values, a.shape, bool(coalesced)), "_coalesced_")
+    return self
 
 
 def _is_contiguous(self, *, memory_format=None):
@@ -221,13 +233,6 @@ def _resize_as_sparse_(self, the_template, *, memory_format=None):
     return self
 
 
-def _coalesced_(self, coalesced):
-    if not self.is_sparse:
-        raise NotImplementedError(f"_coalesced_ expects a tensor of coordinates, but got {creation.word(self.layout)}")
-    array(self).is_coalesced = bool(coalesced)
-    return self
-
-
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     from cygrad._ops.base.creation import tensor  # which few programs call for sparse tensors
 
@@ -268,6 +273,7 @@ def _is_never(self, *args):
 forms = {
     "detach_": _detach_,
     "set_data": _set_data,
+    "_coalesced_": _coalesced_,
     "is_contiguous": _is_contiguous,
     "stride": _stride,
     "storage_offset": lambda self: 0,
@@ -280,7 +286,6 @@ forms = {
     "resize_as_": _copy_,
     "sparse_resize_": _sparse_resize_,
     "resize_as_sparse_": _resize_as_sparse_,
-    "_coalesced_": _coalesced_,
     "new_tensor": _new_tensor,
     "sparse_resize_and_clear_": _sparse_resize_and_clear_,
     "is_pinned": _is_never,

@@ -82,10 +82,9 @@ def _has_pattern(a, other):
 
 def elements_of(a):
     """Return the coordinates of all elements of a `Compressed`, in the order in which `one_by_one` puts the values."""
-    batches = a.bounds.shape[:-1]
-    bounds = a.bounds.reshape(math.prod(batches), a.bounds.shape[-1])
-    plain = a.plain.reshape(len(bounds), a.plain.shape[-1])  # which may have no elements
-    count = plain.shape[1]
+    batches, count = a.bounds.shape[:-1], a.plain.shape[-1]
+    matrices = math.prod(batches)  # not -1: no array tells how many there are if it has no elements
+    bounds, plain = a.bounds.reshape(matrices, a.bounds.shape[-1]), a.plain.reshape(matrices, count)
     compressed_axis = (
         np.concatenate([kernels.rows_of(each) for each in bounds])
         if len(bounds)

@@ -71,7 +71,7 @@ __all__ = [
 _utils = _ModuleType(f"{__name__}._utils", "What a `DataLoader` uses: `collate` and `worker`.")
 _utils.__spec__ = _ModuleSpec(_utils.__name__, None, is_package=True)
 _utils.__path__ = []
-vars(_utils).update(collate=_collate, worker=_worker)
+vars(_utils).update(collate=_collate, worker=_worker, MP_STATUS_CHECK_INTERVAL=_worker.PATIENCE)
 _sys.modules |= {
     _utils.__name__: _utils,
     f"{_utils.__name__}.collate": _collate,

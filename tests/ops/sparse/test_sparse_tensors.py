@@ -1,12 +1,14 @@
 """Sparse tensors: elements and gradients compared with dense tensors, and with SciPy."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 
 import cygrad as torch
+from helpers import fails
 
 
 def dense(seed=0, shape=(4, 5), dtype=np.float64):
@@ -265,21 +267,58 @@ def test_bytes():
         s.to_sparse_coo().nbytes  # noqa: B018
 
 
-def test_coalesced_by_declaration():
-    s = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0])
-    assert s._coalesced_(True) is s and s.is_coalesced()
-
-
 def test_gradcheck_of_stored_values():
     s = dense().to_sparse().requires_grad_()
     assert torch.autograd.gradcheck(lambda s: s.to_dense().sin(), s, masked=True)
     with pytest.raises(torch.autograd.GradcheckError):
         torch.autograd.gradcheck(_cut, s, masked=True)
     assert not torch.autograd.gradcheck(_cut, s, masked=True, raise_exception=False)
-    with pytest.raises(ValueError, match="expects all tensor inputs are dense"):
-        torch.autograd.gradcheck(lambda s: s.to_dense(), s)
+    assert torch.autograd.gradcheck(lambda s: s.to_dense(masked_grad=False).sin(), s)
 
 
 def _cut(s):
     x = s.to_dense()
     return x * x.detach()
+
+
+@pytest.mark.parametrize("name", ["to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"])
+def test_gradients_that_are_not_masked(name):
+    arguments = (2,) if "_bs" in name else ()
+    x = getattr(torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 0]]), name)(*arguments).requires_grad_()
+    incoming = torch.tensor([[0.0, 0, 2, 0], [0, 0, 3, 4]])
+    x.to_dense(masked_grad=False).backward(incoming)
+    assert x.grad.layout is x.layout and x.grad.to_dense().equal(incoming)
+    (found,) = torch.autograd.grad(x.to_dense(masked_grad=False), x, incoming * 0)
+    assert found._nnz() == 0 and found.to_dense().equal(incoming * 0)
+
+
+def test_one_number_for_both_sizes_of_blocks():
+    x = torch.eye(4).to_sparse_bsr(2)
+    assert x.values().shape == (2, 2, 2) and x.to_sparse_bsr(2) is x
+    assert torch.eye(4).to_sparse(layout=torch.sparse_bsc, blocksize=4).values().shape == (1, 4, 4)
+
+
+def test_a_note_that_a_tensor_is_coalesced():
+    x = torch.sparse_coo_tensor([[0, 2]], [1.0, 2.0], requires_grad=True)
+    y = x.detach()
+    assert y._coalesced_(True) is y and y.indices().tolist() == [[0, 2]] and not x.is_coalesced()
+    assert not y._coalesced_(False).is_coalesced() and y._version == 2
+    twice = torch.sparse_coo_tensor([[1, 1]], [1.0, 2.0])
+    with fails(RuntimeError, "_coalesced_(): the coordinates are out of order or occur several times"):
+        twice._coalesced_(True)
+    assert not twice.is_coalesced() and twice._version == 0
+    with fails(
+        NotImplementedError, "Could not run 'aten::_coalesced_' with arguments from the 'SparseCsrCPU' backend..."
+    ):
+        torch.eye(2).to_sparse_csr()._coalesced_(True)
+
+
+def test_data_of_another_layout():
+    dense, sparse, rows = torch.ones(2, 2), torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()
+    line = "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+    for x, value in itertools.permutations([dense, sparse, rows], 2):
+        with fails(RuntimeError, line):
+            x.data = value
+    assert dense.equal(torch.ones(2, 2)) and sparse.to_dense().equal(torch.eye(2)) and dense._version == 0
+    sparse.data = torch.ones(2, 2).to_sparse()
+    assert sparse._nnz() == 4

@@ -10,6 +10,7 @@ from helpers import class_of
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:Input #0 requires gradient", "ignore:.torch.jit.script. is deprecated"),
+    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support", "ignore:Sparse invariant checks"),
 ]
 
 
@@ -55,7 +56,20 @@ def cases(torch):
     z = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.cdouble, requires_grad=True)
     forward = {"check_forward_ad": True, "check_backward_ad": False}
     half = custom(torch, lambda x: x**2, lambda x, g: g * x)
+    matrix = torch.tensor([[1.0, 0, 2], [0, 0, 3]], dtype=torch.double)
+    sparse, rows = (make().requires_grad_() for make in (matrix.to_sparse, matrix.to_sparse_csr))
     return {
+        "sparse": (check, lambda s: s.to_dense() ** 2, sparse, {"masked": True}),
+        "sparse, fast": (check, lambda s: s.to_dense() ** 2, sparse, {"masked": True, "fast_mode": True}),
+        "sparse, not masked": (check, lambda s: s.to_dense() ** 2, sparse, {}),
+        "sparse rows": (check, lambda s: s.to_dense() ** 2, rows, {"masked": True}),
+        "sparse rows, not masked": (check, lambda s: s.to_dense(), rows, {}),
+        "sparse gradient everywhere": (check, torch.sum, sparse, {}),
+        "sparse result": (check, lambda s: s * 2, sparse, {"raise_exception": False}),
+        "sparse gradient": (check, custom(torch, lambda x: x * 1, lambda x, g: g.to_sparse()), x, {}),
+        "sparse, twice": (second, lambda s: s.to_dense() ** 2, sparse, {"masked": True}),
+        "shape by value": (check, lambda y: torch.cat([y, y]) if y[1] >= -0.9 else y, x, {}),
+        "dtype by value": (check, lambda y: y.float() if y[1] >= -0.9 else y, x, {}),
         "right": (check, lambda x: x.sin(), (x,), {}),
         "no tuple": (check, lambda x: [x * 2, x.sum()], x, {"fast_mode": True}),
         "wrong": (check, half, x, {}),
