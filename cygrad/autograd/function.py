@@ -351,7 +351,7 @@ def _name_of_error(node: PyNode) -> str:
 
 
 _DelayedError._backward_cls.__name__ = "Error"
-_DelayedError._backward_cls.name = _name_of_error  # type: ignore[method-assign]
+_DelayedError._backward_cls.name = _name_of_error  # type: ignore[assignment, method-assign]
 
 
 _NOTHING = Tensor([])  # stands for an output that is None
