@@ -135,6 +135,8 @@ def save(
             write(file)
     else:
         write(f)
+        if hasattr(f, "flush"):  # what opens the file by its name finds it complete
+            f.flush()
 
 
 def _write_zip(file: Any, root: str, program: bytes, storages: list[StoredMemory], names_order: bool) -> None:

@@ -651,3 +651,10 @@ def test_files_above_4_gib(tmp_path):
     assert path.stat().st_size > 5 << 30
     found = torch.load(path, mmap=True)
     assert found[0].shape == (5 << 30,) and not found[0][-1000:].any() and found[1].tolist() == [0] * 3
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_file_is_flushed(is_new, tmp_path):
+    with open(tmp_path / "file.pt", "wb") as file:
+        torch.save(torch.ones(2), file, _use_new_zipfile_serialization=is_new)
+        assert torch.load(tmp_path / "file.pt").tolist() == [1, 1]

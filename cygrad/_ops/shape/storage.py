@@ -450,6 +450,10 @@ class TypedStorage(_Storage):
         """
         return UntypedStorage(self._flat)
 
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self.untyped()
+
 
 def from_file(
     filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False

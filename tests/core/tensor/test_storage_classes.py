@@ -167,3 +167,9 @@ def test_sharing_moves_the_tensor():
     assert storage.data_ptr() == x.data_ptr() and storage.nbytes() == 12
     alone = torch.UntypedStorage([1, 2, 3])
     assert alone.share_memory_().is_shared() and alone.tolist() == [1, 2, 3]
+
+
+def test_typed_storage_names_its_bytes():
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        typed = torch.ones(2).storage()
+    assert typed._untyped_storage.data_ptr() == typed.data_ptr() and typed._untyped_storage.nbytes() == 8
