@@ -152,6 +152,7 @@ IN = by_name(
         ),
         "list[Any] | Tensor | None": "sparse_coo_tensor.values",
         "Tensor | list[Tensor]": "scaled_mm.scale_a scaled_mm.scale_b",
+        "int | None": "random.to",
         "dtype | None": "scaled_mm.output_dtype",
         f"{NUMBER} | None": "segment_reduce.initial",
         "str": "index_reduce.reduce lobpcg.method pad.mode scatter.reduce scatter_reduce.reduce segment_reduce.reduce",

@@ -25,6 +25,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, cast, empty
 from cygrad._kernels.cpu.base.arrays cimport array_of_number, value_of
 
+from cygrad._core.types.device import device as as_device
 from cygrad._core.types.size import Size
 
 cnp.import_array()
@@ -93,7 +94,10 @@ cdef int shape_of(object data, npy_intp* dims) except -1:
         ndim += 1
         if dims[ndim - 1] == 0:
             return ndim
-        data = data[0]
+        try:
+            data = data[0]
+        except Exception:
+            raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
     if ndim and isinstance(data, (str, bytes)):
         raise ValueError(f"too many dimensions '{type(data).__name__}'")
     return ndim
@@ -280,8 +284,14 @@ cdef ndarray data_array(object data, dtype wanted):
     return narrowed(array, wanted)
 
 
-def legacy_array(tuple args, dict named, dtype wanted):
-    """Return the array of `Tensor(...)` and `t.new(...)`: sizes allocate uninitialized memory; sequences are copied."""
+def legacy_array(tuple args, dict named, dtype wanted, str kind="cpu"):
+    """Return the array of `Tensor(...)` and `t.new(...)`: sizes allocate uninitialized memory; sequences are copied.
+
+    Raises RuntimeError for a `device` of another type than `kind`.
+    """
+    if named.get("device") is not None and as_device(named["device"]).type != kind:
+        raise RuntimeError(f"legacy constructor expects device type: {kind} but device type: "
+                           f"{as_device(named['device']).type} was passed")
     if "data" in named:
         args = (named["data"],)
     for name in named:

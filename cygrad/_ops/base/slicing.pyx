@@ -363,9 +363,11 @@ cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None
             raise checks().cat_of_scalar(given)
         if first is None and not is_skipped(t):
             first = t
-    if first is None:
+    if first is None:       # then any dimension will do
         first = given[0]
-    d = dim_argument(dim if axis is None else axis, ndim_of(first.array), "cat", "dim", 2)
+        d = 0 * integer(dim if axis is None else axis, "cat", "dim", 2)
+    else:
+        d = dim_argument(dim if axis is None else axis, ndim_of(first.array), "cat", "dim", 2)
     for t in given:
         if not is_skipped(t) and not agree(t.array, first.array, d):
             raise checks().cat_mismatch(given, first, d)

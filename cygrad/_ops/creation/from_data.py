@@ -205,6 +205,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif not isinstance(obj, (Tensor, np.ndarray, np.generic)) and _is_buffer(obj):
         obj = frombuffer(obj, dtype=get_default_dtype() if wanted is None else wanted)
     if not isinstance(obj, Tensor):
+        if copy is False and isinstance(obj, np.generic):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return from_values(obj, wanted, bool(requires_grad), "asarray", place)
@@ -309,7 +311,7 @@ def new(self, *args, **named):
     >>> cygrad.ones(2, dtype=cygrad.int64).new([1, 2])
     tensor([1, 2])
     """
-    return fresh(legacy_array(args, named, self.dtype), False, "new", self, place_of(self))
+    return fresh(legacy_array(args, named, self.dtype, self.device.type), False, "new", self, place_of(self))
 
 
 methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}

@@ -48,7 +48,7 @@ class _gpu_tensortype(tensortype):
                 f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.\n"
                 "  there is no GPU: use torch.tensor(data, dtype=...)"
             )
-        return fresh(legacy_array(args, named, as_dtype(cls.dtype)), False, "new").cuda()
+        return fresh(legacy_array(args, named, as_dtype(cls.dtype), "cuda"), False, "new").cuda()
 
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor) and value.dtype is cls.dtype and value.is_cuda

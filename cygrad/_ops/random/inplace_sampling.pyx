@@ -172,10 +172,14 @@ def end_of_whole_numbers(dtype wanted):
     return 2 ** checks.precision(wanted) + 1
 
 
-def random_(self, from_=None, to=None, *, generator=None):
+NOT_GIVEN = object()        # tells random_(n) from random_(n, None)
+
+
+def random_(self, from_=None, to=NOT_GIVEN, *, generator=None):
     """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with random integers, and return it.
 
-    They range from `from` (or 0) to `to` - 1, or to the largest integer that the dtype can hold.
+    They range from `from` (or 0) to `to` - 1; without `to`, or with None in `random_(from, None)`, to the largest integer
+    that the dtype can hold.
 
     >>> import cygrad
     >>> x = cygrad.empty(3, dtype=cygrad.int64).random_(5)
@@ -184,21 +188,23 @@ def random_(self, from_=None, to=None, *, generator=None):
     """
     cdef Tensor t = require(self, "random_")
     cdef dtype wanted = dtype_of(t)
+    if to is NOT_GIVEN:
+        from_, to = None, from_
     if to is None and from_ is None and wanted.itemsize < 8 and place_of(t) is None:
         high = end_of_whole_numbers(wanted)
         return filled(RANDOM, t, WORDS_BELOW, 0, high, generator, (0, high))
-    if to is None and from_ is not None:
-        from_, to = None, from_
     low = 0 if from_ is None else integer(from_, "random_", "from", 1)
     if to is not None:
         high = integer(to, "random_", "to", 1 if from_ is None else 2)
     else:
         high = end_of_whole_numbers(wanted)
     if high <= 2**63 and high - low < 2**64 and place_of(t) is None:
-        if to is not None:
+        if to is not None or from_ is not None:
             checks.check_bounds(low, high, wanted)
         return filled(RANDOM, t, INTEGERS, low, high - low, generator, (low, high))
     arguments = array_of(t).shape, low, high, wanted, generator, "random_", place_of(t)
+    if high - low == 2**64:         # PyTorch takes the drawn bits as they are, where `whole_numbers` adds `low`
+        return overwritten(RANDOM, t, lambda: whole_numbers(*arguments) ^ low, args=(low, high, generator))
     return overwritten(RANDOM, t, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
 

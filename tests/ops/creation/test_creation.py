@@ -331,3 +331,31 @@ def test_meshgrid_makes_views_with_history():
     assert rows.shape == columns.shape == (2, 3) and rows.data_ptr() == x.data_ptr()
     (rows * columns).sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("make", [torch.Tensor, torch.FloatTensor, torch.ones(2).new])
+def test_legacy_constructors_have_their_own_device(make):
+    assert make(2, device="cpu").shape == (2,)
+    for device in ("cuda", "meta"):
+        expected = f"legacy constructor expects device type: cpu but device type: {device} was passed"
+        with pytest.raises(RuntimeError, match=expected):
+            make(2, device=device)
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, KeyError, IndexError])
+def test_sequences_without_a_first_element(error):
+    class Sequence:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            raise error("no element")
+
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Sequence'"):
+        torch.tensor(Sequence())
+
+
+def test_scalars_of_numpy_cannot_be_aliased():
+    assert torch.asarray(np.float32(1)).item() == 1
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars. Either remove copy=False"):
+        torch.asarray(np.float32(1), copy=False)

@@ -513,3 +513,22 @@ def test_numbers_do_not_depend_on_how_many_follow(dtype):
     for n in (1, 3, 15, 31, 60, 100, 255):
         part = torch.empty(n, dtype=dtype).uniform_(-0.577, 0.577, generator=torch.Generator().manual_seed(1))
         assert torch.equal(part, whole[:n])
+
+
+@pytest.mark.parametrize(("dtype", "first"), [
+    (torch.int8, -128), (torch.uint8, 5), (torch.int64, -(2**63)), (torch.int64, 2**62), (torch.float32, -3),
+])  # fmt: skip
+def test_random_integers_from_a_number_on(dtype, first):
+    """`random_(n)` ends at n, and `random_(n, None)` begins there."""
+    torch.manual_seed(0)
+    drawn = torch.empty(200, dtype=dtype).random_(first, None)
+    assert (drawn >= first).all() and len(set(drawn.tolist())) > 100
+    with fails(RuntimeError, "random_ expects 'from' to be less than 'to', but got from=0 >= to=-3"):
+        torch.empty(2, dtype=dtype).random_(-3)
+
+
+def test_the_bits_of_all_int64():
+    """PyTorch's own numbers for this seed."""
+    torch.manual_seed(0)
+    drawn = torch.empty(3, dtype=torch.int64).random_(-(2**63), None)
+    assert drawn.tolist() == [-8322921849960486353, -5253828890213626688, -7327722439656189189]

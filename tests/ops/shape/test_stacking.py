@@ -180,3 +180,10 @@ def test_combinations_of_any_number(with_replacement):
     for length, r in itertools.product(range(6), range(1, 6)):
         found = torch.combinations(torch.arange(length), r, with_replacement)
         assert found.shape[1] == r and found.tolist() == [list(c) for c in choose(range(length), r)]
+
+
+def test_cat_of_skipped_tensors_alone_takes_any_dimension():
+    empty = torch.empty(0)
+    assert torch.cat([empty, empty], dim=5).shape == torch.cat([empty], dim=1).shape == (0,)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.cat([torch.empty(0, 3), torch.empty(0, 3)], dim=2)
