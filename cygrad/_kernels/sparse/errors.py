@@ -19,3 +19,28 @@ def not_for(name, kind):
             else f"{name} does not take a sparse tensor: convert it first, as in x.to_dense()"
         )
     )
+
+
+_STEPS = {  # what PyTorch calls the step that a function cannot do, where it is not "empty_strided"
+    "arange": "arange.start_out",
+    "eye": "eye.m_out",
+    "fftfreq": "arange.start_out",
+    "linspace": "linspace.out",
+    "logspace": "logspace.out",
+    "new_full": "fill_.Scalar",
+    "new_ones": "fill_.Scalar",
+    "normal": "normal_",
+    "rand": "uniform_",
+    "randint": "random_.from",
+    "randn": "normal_",
+    "randperm": "randperm.generator_out",
+    "range": "range.out",
+    "rfftfreq": "arange.start_out",
+    "tril_indices": "tril_indices",
+    "triu_indices": "triu_indices",
+}
+
+
+def not_made(function, layout):
+    """Return the error for a function that makes dense tensors alone and is asked for another layout."""
+    return not_for(_STEPS.get(function, "empty_strided"), backend(layout))

@@ -258,19 +258,10 @@ cpdef bint is_sparse_layout(object layout, str function) except -1:
     return layout is not predicates.strided
 
 
-# What PyTorch calls the step that a function cannot do in a sparse layout, where it is not the function itself.
-cdef dict STEPS = {
-    "rand": "uniform_", "randn": "normal_", "normal": "normal_", "randint": "random_.from", "randperm":
-    "randperm.generator_out", "eye": "eye.m_out", "arange": "arange.start_out", "fftfreq": "arange.start_out", "rfftfreq":
-    "arange.start_out", "range": "range.out", "linspace": "linspace.out", "logspace": "logspace.out", "new_ones":
-    "fill_.Scalar", "new_full": "fill_.Scalar", "tril_indices": "tril_indices", "triu_indices": "triu_indices",
-}
-
-
 cpdef bint only_strided(object layout, str function) except -1:
     """Raise an error if a function that makes dense tensors alone is asked for another layout."""
     if layout is not None and is_sparse_layout(layout, function):
-        raise errors.not_for(STEPS.get(function, "empty_strided"), errors.backend(layout._name))
+        raise errors.not_made(function, layout._name)
     return False
 
 

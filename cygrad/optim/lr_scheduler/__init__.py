@@ -1,5 +1,6 @@
 """Learning rate schedules."""
 
+from cygrad.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from cygrad.optim.lr_scheduler.base import LRScheduler
 from cygrad.optim.lr_scheduler.base import _LRScheduler as _LRScheduler
 from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR

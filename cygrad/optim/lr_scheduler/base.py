@@ -25,7 +25,7 @@ _ORDER = (
     "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
     "PyTorch skipping the first value of the learning rate schedule. See more details at " + _ORDER_PAGE
 )
-_EPOCH = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
@@ -209,7 +209,7 @@ def check_optimizer(optimizer: Any) -> None:
 
 def warn_of_epoch() -> None:
     """Warn the caller of `step` that its argument is deprecated."""
-    warn(_EPOCH)
+    warn(EPOCH_DEPRECATION_WARNING)
 
 
 def _copied(value: Any) -> Any:
