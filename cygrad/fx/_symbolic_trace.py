@@ -6,7 +6,6 @@ import functools
 import inspect
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -19,6 +18,7 @@ from cygrad.fx.graph import Graph
 from cygrad.fx.node import Argument, map_aggregate
 from cygrad.fx.proxy import ParameterProxy, Proxy, Scope, TracerBase
 from cygrad.utils import _pytree as pytree
+from cygrad.utils.warning import warn
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
 
@@ -410,10 +410,9 @@ class Tracer(TracerBase):
         elif isinstance(value, (bool, int, float, str, complex, cygrad.dtype, cygrad.device)):
             getattr(cygrad, "_assert")(held == value, text)  # noqa: B009 - the stub does not show it
         else:
-            warnings.warn(
+            warn(
                 f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to "
-                "the user to make sure that your inputs match the inputs you specialized the function with.",
-                stacklevel=2,
+                "the user to make sure that your inputs match the inputs you specialized the function with."
             )
         return value
 

@@ -522,6 +522,11 @@ def keep_samples(t, copy):
     _give_samples(t, copy, partial(apply, "clone"))
 
 
+def view_samples(t, out, dtype):
+    """In a batch, give `out`, which is `t.view(dtype)`, the samples of `t` as that dtype."""
+    _give_samples(t, out, lambda samples: samples.view(dtype))
+
+
 def values_of(t):
     """Return the array that holds the samples of `t` in all open batches, or its own array."""
     flush()

@@ -8,6 +8,7 @@ one, rearranged to the input's shape, with zeros for elements outside the view.
 from numpy cimport npy_intp
 
 from cygrad._core.types.dtypes cimport as_dtype, dtype, dtype_of_num
+from cygrad._core.graph.dual cimport is_forward
 from cygrad._core.graph.observers cimport GEOMETRY, begin_change, end_change, is_observed, mark_start
 from cygrad._core.graph.inplace cimport check_inplace, give_history, set_array
 from cygrad._core.graph.node cimport set_meta
@@ -122,6 +123,9 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
     array = t.array if t.array.size else checks().with_strides(t)
     out.array = array.view(wanted.numpy) if wanted is not own else array.view()
     cut(out, t, CUT_NON_DIFFERENTIABLE, "view")
+    if is_forward():
+        from cygrad._core.transforms.forward_mode import view_samples  # needed only for forward mode or vmap
+        view_samples(t, out, wanted)
     return out
 
 

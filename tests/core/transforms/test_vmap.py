@@ -346,3 +346,18 @@ def test_a_mask_of_all_samples_gives_one_shape(monkeypatch):
 
 def test_missing_rule_names_the_op():
     assert "aten::some_op" in str(NoBatchingRule("some_op"))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.float64])
+def test_views_as_another_dtype_have_the_bits_of_each_sample(dtype):
+    x = torch.randn(3, 2, 4, dtype=torch.float64)
+    expected = torch.stack([each.view(dtype) for each in x])
+    assert torch.vmap(lambda t: t.view(dtype))(x).equal(expected)
+    assert torch.vmap(torch.vmap(lambda t: t.view(dtype)))(x).equal(expected)
+
+    def through_the_view(t):
+        copy = t.clone()
+        copy.view(dtype).zero_()
+        return copy
+
+    assert not torch.vmap(through_the_view)(x).any()
