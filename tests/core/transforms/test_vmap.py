@@ -348,16 +348,16 @@ def test_missing_rule_names_the_op():
     assert "aten::some_op" in str(NoBatchingRule("some_op"))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [cygrad.int64, cygrad.float32, cygrad.float64])
 def test_views_as_another_dtype_have_the_bits_of_each_sample(dtype):
-    x = torch.randn(3, 2, 4, dtype=torch.float64)
-    expected = torch.stack([each.view(dtype) for each in x])
-    assert torch.vmap(lambda t: t.view(dtype))(x).equal(expected)
-    assert torch.vmap(torch.vmap(lambda t: t.view(dtype)))(x).equal(expected)
+    x = cygrad.randn(3, 2, 4, dtype=cygrad.float64)
+    expected = cygrad.stack([each.view(dtype) for each in x])
+    assert cygrad.vmap(lambda t: t.view(dtype))(x).equal(expected)
+    assert cygrad.vmap(cygrad.vmap(lambda t: t.view(dtype)))(x).equal(expected)
 
     def through_the_view(t):
         copy = t.clone()
         copy.view(dtype).zero_()
         return copy
 
-    assert not torch.vmap(through_the_view)(x).any()
+    assert not cygrad.vmap(through_the_view)(x).any()
