@@ -142,8 +142,6 @@ def kaiser_window(
 
 def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_grad):
     """Check the arguments and return the window of `cygrad.signal.windows` computed by `kernel`."""
-    if layout is not None and is_sparse_layout(layout, function):
-        raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     place = check_place(device, False)
     if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # for these PyTorch checks nothing else
         length = int(length)
