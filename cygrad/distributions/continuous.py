@@ -264,7 +264,12 @@ class Uniform(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.Uniform(0.0, 2.0).support
+        Interval(lower_bound=0.0, upper_bound=2.0)
+        """
         return constraints.interval(_plain(self.low), _plain(self.high))
 
     mean = property(lambda self: (self.low + self.high) / 2, doc="The mean.")

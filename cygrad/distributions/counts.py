@@ -150,7 +150,12 @@ class Binomial(_Trials):
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Binomial(3, 0.5).support
+        IntegerInterval(lower_bound=0, upper_bound=3.0)
+        """
         n = self.total_count
         return constraints.integer_interval(0, n if n.ndim else n.item())
 
@@ -317,7 +322,12 @@ class Multinomial(Distribution):
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Multinomial(3, cygrad.ones(2)).support
+        Multinomial()
+        """
         return constraints.multinomial(self.total_count)
 
     probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")

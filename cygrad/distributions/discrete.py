@@ -199,7 +199,12 @@ class Categorical(Distribution):
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Categorical(cygrad.ones(3)).support
+        IntegerInterval(lower_bound=0, upper_bound=2)
+        """
         return constraints.integer_interval(0, self._num_events - 1)
 
     mode = property(lambda self: self.probs.argmax(-1), doc="The mode.")

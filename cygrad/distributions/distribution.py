@@ -404,7 +404,12 @@ class Independent(Distribution, Generic[D]):
 
     @constraints.dependent_property
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> dist.Independent(dist.Normal(cygrad.zeros(2), 1.0), 1).support
+        IndependentConstraint(Real(), 1)
+        """
         return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
 
     mean = property(lambda self: self.base_dist.mean, doc="The mean.")

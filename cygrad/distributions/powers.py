@@ -38,7 +38,12 @@ class Pareto(_Made):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.Pareto(1.0, 1.0).support
+        GreaterThanEq(lower_bound=1.0)
+        """
         return constraints.greater_than_eq(self.scale)
 
     mode = property(lambda self: self.scale, doc="The mode.")
@@ -91,7 +96,12 @@ class GeneralizedPareto(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.GeneralizedPareto(0.0, 1.0, 0.5).support
+        Interval(lower_bound=0.0, upper_bound=inf)
+        """
         c = self.concentration
         return constraints.interval(self.loc, cygrad.where(c < 0, self.loc - self.scale / c, cygrad.inf))
 

@@ -324,7 +324,13 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Constraint:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad, cygrad.distributions as dist
+        >>> parts = dist.Normal(cygrad.zeros(2), cygrad.ones(2))
+        >>> dist.MixtureSameFamily(dist.Categorical(cygrad.ones(2)), parts).support
+        MixtureSameFamilyConstraint(Real())
+        """
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def _expanded(self, batch_shape):

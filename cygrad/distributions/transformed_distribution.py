@@ -57,7 +57,12 @@ class TransformedDistribution(Distribution):
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
-        """The support of the distribution."""
+        """The support of the distribution.
+
+        >>> import cygrad.distributions as dist
+        >>> dist.TransformedDistribution(dist.Normal(0.0, 1.0), [dist.ExpTransform()]).support
+        GreaterThan(lower_bound=0.0)
+        """
         if not self.transforms:
             return self.base_dist.support
         return _widened(self.transforms[-1].codomain, len(self.event_shape))

@@ -24,6 +24,12 @@ FORWARDS = _table(
         },
     ),
     (
+        "numbers of 8 bytes for the elements of 4, and halves of them",
+        {
+            2.75: "hash_tensor",
+        },
+    ),
+    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             2.25: "norm",  # for few large matrices; NumPy 2.5 and later copies what LAPACK overwrites; PyTorch 1.0

@@ -497,7 +497,8 @@ NO_SUMS = {
     """,
     "has a result that is no sum, and no gradient": """
     all any count_nonzero nonzero argmax argmin argsort histogram histogramdd searchsorted isin unique
-    unique_consecutive bernoulli multinomial poisson binomial allclose argwhere bucketize equal hash_tensor is_conj is_neg
+    unique_consecutive bernoulli multinomial poisson binomial allclose argwhere bucketize equal hash_tensor is_conj
+    is_neg
     """,
     "is called by an op above, forward or backward": """
     index_backward steps linear_steps resample filter_gradient col2im put_back take_columns add_columns

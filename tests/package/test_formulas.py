@@ -23,6 +23,8 @@ METHODS = "log_prob", "entropy"
 WITHOUT = {
     "cygrad.distributed.optim.PostLocalSGDOptimizer": "that of the optimizer that it wraps",
     "cygrad.distributed.optim.ZeroRedundancyOptimizer": "that of the optimizer that it wraps",
+    "cygrad.distributions.Distribution.entropy": "the base of the others, which raises",
+    "cygrad.distributions.Distribution.log_prob": "likewise",
     "cygrad.distributions.ExponentialFamily.entropy": "the formula is that of the class",
     "cygrad.distributions.Independent": "that of the distribution whose dimensions it counts in another way",
     "cygrad.distributions.Independent.entropy": "likewise",

@@ -39,7 +39,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     if t.is_complex() or t.is_floating_point() and t.dtype.itemsize == 1:
         raise messages.not_implemented_for("xor_sum_cpu", t.dtype)
     axes = axes or tuple(range(t.dim()))
-    bits = t.detach().double().view(by_name()["int64"]) if t.is_floating_point() else t.long()
+    bits = t.detach().double().resolve_neg().view(by_name()["int64"]) if t.is_floating_point() else t.long()
     found = view(_xor_of_all(bits, axes), [1 if i in axes else n for i, n in enumerate(t.shape)])
     if not keepdim:
         found = found.squeeze(axes)

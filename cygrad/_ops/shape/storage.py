@@ -279,17 +279,35 @@ class UntypedStorage(_Storage, StorageBase):
         return "torch.storage.UntypedStorage"
 
     def new(self) -> UntypedStorage:
-        """Return an empty storage on the same device."""
+        """Return an empty storage on the same device.
+
+        >>> import cygrad
+        >>> len(cygrad.UntypedStorage(2).new())
+        0
+        """
         return UntypedStorage(self._flat.new_empty(0))
 
     def mps(self) -> Any:
-        """Raise RuntimeError: there is no MPS device."""
+        """Raise RuntimeError: there is no MPS device.
+
+        >>> import cygrad
+        >>> cygrad.UntypedStorage(2).mps()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: torch.UntypedStorage(): Storage device not recognized: mps
+        """
         raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
 
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of each element of a dtype, in place.
 
         Raises RuntimeError unless the memory holds whole elements.
+
+        >>> import cygrad
+        >>> storage = cygrad.UntypedStorage([1, 0, 2, 0])
+        >>> storage.byteswap(cygrad.int16)
+        >>> storage.tolist()
+        [0, 1, 0, 2]
         """
         if not isinstance(dtype, _dtype):
             raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
@@ -382,7 +400,14 @@ class TypedStorage(_Storage):
         return type_name(self.dtype)
 
     def pickle_storage_type(self) -> str:
-        """Return the name under which files refer to the type."""
+        """Return the name under which files refer to the type.
+
+        >>> import cygrad
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     print(cygrad.ones(2).storage().pickle_storage_type())
+        FloatStorage
+        """
         return self._pickle_storage_type()
 
     def _pickle_storage_type(self) -> str:
