@@ -22,7 +22,8 @@ import archives
 CHECKOUT = Path(__file__).resolve().parents[2]
 LARGE_WHEEL_MB = 10  # above which we warn
 LIBRARY = Path("cygrad/_compiled.c")  # the one file written in C; after it the library of all modules is named
-SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and py.typed
+SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and the files that follow
+DATA = ("py.typed", "schemas.txt")
 
 
 def run(*command, cwd):
@@ -65,10 +66,7 @@ def check_sdist(sdist):
     with tarfile.open(sdist) as archive:
         names = {Path(*Path(name).parts[1:]) for name in archive.getnames()}
     missing = {
-        path
-        for suffix in (".py", ".pyx", ".pxd", ".pyi", ".h", "py.typed")
-        for path in sources(suffix)
-        if path not in names
+        path for suffix in (".py", ".pyx", ".pxd", ".pyi", ".h", *DATA) for path in sources(suffix) if path not in names
     }
     check(not missing, f"the sdist lacks {sorted(map(str, missing))}")
     for name in (
@@ -102,10 +100,10 @@ def check_wheel(wheel):
     strays = [
         str(name)
         for name in names
-        if name.parts[0] != "cygrad" or (name.suffix not in SHIPPED and name.name != "py.typed")
+        if name.parts[0] != "cygrad" or (name.suffix not in SHIPPED and name.name not in DATA)
     ]
     check(not strays, f"the wheel holds {strays}")
-    shipped = {path for suffix in (".py", ".pyi", "py.typed") for path in sources(suffix)}
+    shipped = {path for suffix in (".py", ".pyi", *DATA) for path in sources(suffix)}
     missing = sorted(map(str, shipped - set(names)))
     check(not missing, f"the wheel lacks {missing}")
     compiled = [name.with_name(name.name.split(".")[0] + ".c") for name in names if name.suffix in (".so", ".pyd")]
