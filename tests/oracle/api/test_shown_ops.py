@@ -48,6 +48,7 @@ OTHER_OPS = {
         quantile rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention stft svd tensordot vander""".split(),
         _COMPOSED,
     ),
+    "hash_tensor": "composed of XORs here",
     **dict.fromkeys(("nonzero", "where.indices"), "each column of indices is recorded by itself"),
     **dict.fromkeys(
         ("gru", "lobpcg", "local_response_norm", "lstm", "rnn_relu", "rnn_tanh", "linalg_matrix_rank"),
