@@ -126,14 +126,14 @@ def test_gradients_that_are_missing(is_filled):
 
         @staticmethod
         def backward(ctx, g):
-            seen.append(g)
+            seen.append(g if g is None else g.tolist())  # no tensor: without the GIL, 3.13 never frees classes
             return g
 
     x = torch.ones(1, requires_grad=True)
     found = C._functions.UndefinedGrad()(Same.apply(x))
     assert found.equal(x) and found.requires_grad
     found.backward()
-    assert (seen[0].tolist() == [0]) if is_filled else (seen == [None])
+    assert seen == ([[0]] if is_filled else [None])
     with fails(TypeError, "expected 1 arguments, got 2 instead"):
         C._functions.UndefinedGrad()(x, x)
 
