@@ -7,12 +7,14 @@ import cygrad
 from cygrad.distributed._c10d.groups import init_process_group, new_group
 from cygrad.distributed._c10d.membership import (
     GroupMember,
+    _resolve_process_group,
     get_process_group_ranks,
     get_rank,
     get_world_size,
     group,
     is_initialized,
 )
+from cygrad.distributed._c10d.process_group import ProcessGroup
 from cygrad.distributed._c10d.stores import HashStore
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
@@ -60,6 +62,7 @@ class DeviceMesh:
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._root = self
         self._groups: dict = {}  # {dimension: the group of this process along it}
+        self._group_names: dict = {}  # of those that have not been looked up
         self._flattened: dict = {}
         self._rank = _rank if _rank is not None else get_rank() if is_initialized() else 0
         if _init_backend:
@@ -158,6 +161,8 @@ class DeviceMesh:
         """The process group along a dimension."""
         self._check_one_dim(mesh_dim)
         dim = self._dim(mesh_dim or 0)
+        if dim in self._group_names:  # of a copy
+            self._groups[dim] = _resolve_process_group(self._group_names.pop(dim))
         if dim not in self._groups:
             raise RuntimeError("DeviceMesh process groups not initialized!")
         return self._groups[dim]
@@ -201,6 +206,15 @@ class DeviceMesh:
         made = DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names, _init_backend=False)
         made._groups.update(enumerate(groups))
         return made
+
+    # Copies and files have the names of groups, by which they find this process's groups when they need them.
+
+    def __getstate__(self):
+        names = {dim: each.group_name for dim, each in self._groups.items() if isinstance(each, ProcessGroup)}
+        return {**vars(self), "_groups": {}, "_group_names": {**self._group_names, **names}}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _rank=get_rank() if is_initialized() else 0)
 
     def __eq__(self, other):
         return self is other or (

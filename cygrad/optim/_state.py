@@ -48,6 +48,15 @@ def adapted(name: str, value: Any, parameter: Tensor) -> Any:
     return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
 
 
+def converted(parameter: Tensor, values: Any, way: str) -> Any:
+    """What is saved ("_state_out") of a parameter's state, or loaded ("_state_in"), if the parameter's class says so.
+
+    A parameter of which this process has only a part (`fully_shard`) turns parts to DTensors and back.
+    """
+    convert = getattr(type(parameter), way, None)
+    return values if convert is None else convert(parameter, values)
+
+
 def count_in_tensors(state: dict[str, Any], parameter: Tensor, capturable: Any) -> None:
     """Replace numbers in a loaded state by tensors: old PyTorch releases saved step counts as Python numbers."""
     counts = {name: cygrad.tensor(float(n), device="cpu") for name, n in state.items() if isinstance(n, Real)}

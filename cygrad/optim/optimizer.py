@@ -14,7 +14,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
-from cygrad.optim._state import adapted, count_in_tensors, count_on_gpu
+from cygrad.optim._state import adapted, converted, count_in_tensors, count_on_gpu
 from cygrad.utils import typename
 from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from cygrad.utils.gradients import clear_grad
@@ -254,7 +254,10 @@ class Optimizer:
                 numbers.setdefault(id(parameter), len(numbers))
             options = {key: value for key, value in group.items() if key != "params"}
             groups.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
-        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        state = {
+            numbers[id(key)] if isinstance(key, Tensor) else key: converted(key, value, "_state_out")
+            for key, value in self.state.items()
+        }
         state_dict: dict[str, Any] = {"state": state, "param_groups": groups}
         for post_hook in self._optimizer_state_dict_post_hooks.values():
             replaced = post_hook(self, state_dict)
@@ -290,7 +293,8 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in by_number:
                 parameter = by_number[key]
-                state[parameter] = {k: adapted(k, v, parameter) for k, v in value.items()}
+                values = converted(parameter, value, "_state_in")
+                state[parameter] = {k: adapted(k, v, parameter) for k, v in values.items()}
                 if parameter.is_cuda and capturable.get(key):
                     count_on_gpu(state[parameter], parameter)
             else:

@@ -19,6 +19,7 @@ from cygrad.serialization._names import of_torch
 BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # never allowed, not even if the program adds names of them
 _SCALARS = (str, int, float, complex, bytes, bool, type(None), cygrad.dtype, cygrad.device)
 _added: set[Any] = set()
+_of_modules: set[Any] = set()
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
@@ -36,6 +37,11 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
     """
     global _added
     _added = _added | set(safe_globals)
+
+
+def add_own_globals(*classes: Any) -> None:
+    """Let files use these classes of a module of cygrad's that has just been imported, whatever the program adds."""
+    _of_modules.update(classes)
 
 
 def get_safe_globals() -> list[Any]:
@@ -95,9 +101,9 @@ class safe_globals:
 
 
 def added_globals() -> dict[str, Any]:
-    """Return what the program has added, by the names that files use: for our classes, PyTorch's names too."""
+    """Return what the program and our modules have added, by the names that files use, which may be PyTorch's too."""
     found: dict[str, Any] = {}
-    for item in _added:
+    for item in _added | _of_modules:
         if isinstance(item, tuple):
             if len(item) != 2:
                 raise ValueError(

@@ -1,6 +1,7 @@
 """What holds for sharded optimizers, meshes and synchronized batch norms: functions that every rank runs."""
 
 import copy
+import io
 
 import pytest
 from support import data_parallel_checks as base
@@ -259,7 +260,7 @@ def check_sharded_precision():
 
 
 def check_sharded_state():
-    from cygrad.distributed.tensor import DTensor
+    from cygrad.distributed.tensor import DTensor, Shard
 
     rank, size = dist.get_rank(), dist.get_world_size()
     model, whole = sharded(base.transformer), base.transformer(seed=3)
@@ -274,10 +275,100 @@ def check_sharded_state():
     other = sharded(base.transformer)
     other.load_state_dict(state)
     torch.testing.assert_close(full_weights(other), base.weights(whole), rtol=0, atol=0)
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    for loaded in (torch.load(file), copy.deepcopy(state)):
+        found = loaded["words.weight"]
+        assert found.device_mesh == state["words.weight"].device_mesh and found.placements == (Shard(0),)
+        assert torch.equal(found.full_tensor(), whole.words.weight)
     model.unshard()
     assert torch.equal(model.words.weight, whole.words.weight) and model.words.weight.requires_grad
     model.reshard()
     assert model.words.weight.shape == (part(11, size, rank)[1], 16)
+
+
+def check_sharded_unshard_early():
+    """`unshard` before `forward` is one early gathering: steps are seen, and states show parts."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for options in ({}, {"reshard_after_forward": True}):
+        model, alone = sharded(base.transformer, **options), base.transformer()
+        pairs = [(torch.optim.SGD(each.parameters(), lr=0.1), each) for each in (model, alone)]
+        for step in range(3):
+            xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
+            model.unshard()
+            assert model.words.weight.shape == alone.words.weight.shape
+            for (opt, module), x, y in zip(pairs, (xs[rank], torch.cat(xs)), (ys[rank], torch.cat(ys))):
+                opt.zero_grad()
+                base.loss_of(module(x), y).backward()
+                opt.step()
+            assert model.words.weight.shape == (part(11, size, rank)[1], 16)
+        torch.testing.assert_close(full_weights(model), base.weights(alone), rtol=1e-4, atol=1e-5)
+        model.unshard()
+        shown = model.state_dict()["words.weight"]
+        torch.testing.assert_close(shown.full_tensor(), alone.words.weight.detach(), rtol=1e-4, atol=1e-5)
+        model.unshard()
+        model.load_state_dict(alone.state_dict())
+        assert torch.equal(full_weights(model), base.weights(alone))
+
+
+def check_sharded_from_meta():
+    """A model without memory gets it from a state: of DTensors with `assign=True`, or of whole tensors."""
+    from cygrad.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+    from cygrad.distributed.tensor import distribute_tensor
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    saved = base.transformer(seed=3).state_dict()
+
+    def on_meta():
+        model = base.transformer()
+        return sharded(lambda: model.to("meta"))
+
+    by_parts, by_wholes = on_meta(), on_meta()
+    shown = by_parts.state_dict()
+    parts = {
+        name: nn.Parameter(distribute_tensor(value, shown[name].device_mesh, shown[name].placements))
+        for name, value in saved.items()
+    }
+    by_parts.load_state_dict(parts, assign=True)
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(by_wholes, saved if rank == 0 else {}, options=options)
+    for model in (by_parts, by_wholes):
+        alone = base.transformer(seed=3)
+        opts = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (model, alone)]
+        xs, ys = zip(*(base.data(alone, 0, each) for each in range(size)))
+        base.loss_of(model(xs[rank]), ys[rank]).backward()
+        base.loss_of(alone(torch.cat(xs)), torch.cat(ys)).backward()
+        for each in opts:
+            each.step()
+        torch.testing.assert_close(full_weights(model), base.weights(alone), rtol=1e-4, atol=1e-5)
+        assert all(type(p).__name__ == "ShardedParameter" and not p.is_meta for p in model.parameters())
+
+
+def check_sharded_optimizer_state():
+    """`state_dict` of an optimizer has DTensors, and `load_state_dict` takes them and whole tensors."""
+    from cygrad.distributed.tensor import DTensor
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model, alone = sharded(base.mlp), base.mlp()
+    opt, plain = (torch.optim.Adam(each.parameters(), lr=0.01, eps=1e-3) for each in (model, alone))
+    xs, ys = zip(*(base.data(alone, 0, each) for each in range(size)))
+    base.loss_of(model(xs[rank]), ys[rank]).backward()
+    base.loss_of(alone(torch.cat(xs)), torch.cat(ys)).backward()
+    opt.step()
+    plain.step()
+    state = opt.state_dict()
+    for number, values in plain.state_dict()["state"].items():
+        found = state["state"][number]
+        assert isinstance(found["exp_avg"], DTensor) and type(found["step"]) is torch.Tensor
+        torch.testing.assert_close(found["exp_avg"].full_tensor(), values["exp_avg"], rtol=1e-4, atol=1e-6)
+    for saved in (state, plain.state_dict()):
+        other = torch.optim.Adam(model.parameters(), lr=0.01)
+        other.load_state_dict(copy.deepcopy(saved))
+        for p, q in zip(model.parameters(), alone.parameters()):
+            expected = torch.narrow(plain.state[q]["exp_avg_sq"], 0, *part(q.shape[0], size, rank))
+            assert type(other.state[p]["exp_avg_sq"]) is torch.Tensor
+            torch.testing.assert_close(other.state[p]["exp_avg_sq"], expected, rtol=1e-4, atol=1e-6)
 
 
 def check_sharded_with_copies():

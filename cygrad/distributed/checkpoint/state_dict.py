@@ -97,6 +97,8 @@ def _from_rank0(state, options):
 def set_model_state_dict(model, model_state_dict, *, options=None):
     """Load a state of `get_model_state_dict`.
 
+    A model on the device "meta" gets memory from a state of whole tensors (`full_state_dict`, `broadcast_from_rank0`).
+
     >>> import cygrad
     >>> from cygrad.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
     >>> model, other = cygrad.nn.Linear(2, 1), cygrad.nn.Linear(2, 1)
@@ -109,7 +111,9 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     model_state_dict = _from_rank0(model_state_dict, options)
     back = {short: name for name, short in _names(model).items()}
     state = {back.get(name, name): value for name, value in model_state_dict.items()}
-    return model.load_state_dict(state, strict=options.strict)
+    is_whole = options.full_state_dict or options.broadcast_from_rank0
+    assign = is_whole and any(value.is_meta for value in model.state_dict().values() if isinstance(value, Tensor))
+    return model.load_state_dict(state, strict=options.strict, assign=assign)
 
 
 def _as_tuple(optimizers):
@@ -121,7 +125,7 @@ def _inside(optimizer):
     return getattr(optimizer, "optim", optimizer)
 
 
-def _make_state(optimizer):
+def _init_optim_state(optimizer):
     """Give an optimizer that has not made a step the state that a checkpoint is loaded into.
 
     The step is made with gradients and learning rates of 0, and changes no parameter.
@@ -162,7 +166,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     together: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _as_tuple(optimizers):
         inner = _inside(optimizer)
-        _make_state(inner)
+        _init_optim_state(inner)
         parameters = [p for group in inner.param_groups for p in group["params"]]
         for number, values in inner.state_dict()["state"].items():
             values = _as_asked(spread_values(parameters[number], values), options)

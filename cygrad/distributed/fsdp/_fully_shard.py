@@ -96,7 +96,7 @@ class UnshardHandle:
     def wait(self):
         """Wait until the parameters are whole."""
         if self._unit is not None:
-            self._unit.hold()
+            self._unit.fetch()
 
 
 class FSDPModule:
@@ -126,11 +126,14 @@ class FSDPModule:
     _fsdp_unit: Any
 
     def unshard(self, async_op=False):
-        """Make the parameters of this module whole until `reshard`; all processes call it."""
+        """Make the parameters of this module whole, early or for looking at them; all processes call it.
+
+        They stay so until `reshard`, or until forward or backward gives them back as after any use.
+        """
         if async_op:
             self._fsdp_unit.begin_gathering()
             return UnshardHandle(self._fsdp_unit)
-        self._fsdp_unit.hold()
+        self._fsdp_unit.fetch()
         return None
 
     def reshard(self):
@@ -247,8 +250,10 @@ def fully_shard(
 def attach(module, unit):
     """Let a module's `forward` and its state dictionaries use a unit."""
     module._fsdp_unit, module._fsdp_policy, module._fsdp_mesh = unit, unit.policy, unit.mesh
+    module.register_state_dict_pre_hook(unit.before_state)
     module._register_state_dict_hook(unit.parts_in_state)
     module.register_load_state_dict_pre_hook(unit.parts_of_state)
+    module.register_load_state_dict_post_hook(unit.adopt)
     _wrap_method(module, "forward", unit)
 
 

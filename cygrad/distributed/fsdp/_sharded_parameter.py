@@ -14,7 +14,8 @@ class ShardedParameter(Parameter):
     """The rows of a parameter that this process has: its memory, `shape` and `grad` are those of the part.
 
     Optimizers update it as any parameter. It has what a `DTensor` has: `device_mesh`, `placements`, `to_local()`,
-    `full_tensor()`; in `state_dict()` it is one. `_spec.shape` is the shape of the whole.
+    `full_tensor()`. In `state_dict()` it is one, and so are the tensors of its shape that an optimizer keeps for it.
+    `_spec.shape` is the shape of the whole.
     """
 
     _spec: DTensorSpec
@@ -41,6 +42,12 @@ class ShardedParameter(Parameter):
     def group(self):
         """The processes that have the parts."""
         return self._spec.mesh.get_group(self._mesh_dim())
+
+    def _state_out(self, values):
+        return spread_values(self, values)
+
+    def _state_in(self, values):
+        return local_values(self, values)
 
     def _mesh_dim(self):
         return next(dim for dim, placement in enumerate(self._spec.placements) if isinstance(placement, Shard))
@@ -86,6 +93,7 @@ def _is_part(parameter, value):
     return (
         isinstance(parameter, ShardedParameter)
         and isinstance(value, cygrad.Tensor)
+        and not isinstance(value, DTensor)
         and value.dim() > 0
         and value.shape == parameter.shape
     )
@@ -98,7 +106,13 @@ def spread_values(parameter, values):
 
 def whole_values(parameter, values):
     """The values by name, with whole tensors for parts. All processes call this."""
-    return {k: whole(v, parameter._spec) if _is_part(parameter, v) else v for k, v in values.items()}
+    return {name: _whole_value(parameter, value) for name, value in values.items()}
+
+
+def _whole_value(parameter, value):
+    if isinstance(value, DTensor):
+        return value.full_tensor()
+    return whole(value, parameter._spec) if _is_part(parameter, value) else value
 
 
 def local_values(parameter, values):

@@ -76,7 +76,8 @@ class Unit:
         self.keeps_whole = keeps_whole  # from forward until backward; None: if it is the outermost
         self.gives_back = True  # after backward
         self.reduces, self.divisor = True, None
-        self.is_held = False  # by `unshard`
+        self.is_held = False
+        self._is_fetched = False  # by `unshard`: held until the next use ends
         self._held: Any = None
         self.shard_dim = mesh.ndim - 1
         self.group = mesh.get_group(self.shard_dim)
@@ -108,19 +109,23 @@ class Unit:
         self.shapes = [parameter.shape for parameter in found]
         self.widths = [-(-shape[0] // self.size) for shape in self.shapes]
         placements = (Replicate(),) * self.shard_dim + (Shard(0),)
-        self.parameters = []
-        for parameter, slots in zip(found, self.slots):
+        self.specs = [DTensorSpec(self.mesh, placements, tuple(parameter.shape)) for parameter in found]
+        self.parameters = [None] * len(found)
+        for number, parameter in enumerate(found):
             local = local_part(parameter.detach(), 0, self.size, self.rank).clone()
-            part = ShardedParameter(local, parameter.requires_grad)
-            part._spec = DTensorSpec(self.mesh, placements, tuple(parameter.shape))
-            self.parameters.append(part)
-            for owner, name in slots:
-                owner._parameters[name] = part
-        self.specs = [part._spec for part in self.parameters]
+            self._set_part(number, local, parameter.requires_grad)
         kinds: dict = {}
         for number, (_, dtype) in enumerate(found.values()):
             kinds.setdefault(dtype, []).append(number)
         self.flats = [_Flat(dtype, numbers, self) for dtype, numbers in kinds.items()]
+
+    def _set_part(self, number, local, requires_grad):
+        """Let a tensor be this process's part of a parameter, under all its names."""
+        part = ShardedParameter(local, requires_grad)
+        part._spec = self.specs[number]
+        self.parameters[number] = part
+        for owner, name in self.slots[number]:
+            owner._parameters[name] = part
 
     # --- Gathering -------------------------------------------------------------------------------
 
@@ -196,8 +201,8 @@ class Unit:
             state.depth -= 1
             self._uses -= 1
             keeps = is_outermost if self.keeps_whole is None else self.keeps_whole
-            if not (self._uses or self.is_held or keeps and records):
-                self.release()
+            if not (self._uses or keeps and (records or self._is_fetched)):
+                self.end_use()
 
     def put(self, tensors):
         """Let the module have these tensors as its parameters; returns what it had."""
@@ -213,8 +218,20 @@ class Unit:
         for owner, name, tensor in before:
             owner._parameters[name] = tensor
 
+    def fetch(self):
+        """Keep the whole parameters in the module until the next use ends, as `reshard_after_forward` says."""
+        if not self.is_held:
+            self.hold()
+            self._is_fetched = True
+
+    def end_use(self):
+        """Give the whole parameters back, unless `hold` keeps them."""
+        if self._is_fetched or not self.is_held:
+            self.let_go()
+
     def hold(self, with_grads=False):
         """Keep the whole parameters, perhaps with whole gradients, in the module until `let_go`."""
+        self._is_fetched = False
         if self.is_held:
             return
         self.is_held = True
@@ -235,7 +252,7 @@ class Unit:
                 for part, tensor in zip(self.parameters, self.gather()):
                     part.copy_(local_part(tensor, 0, self.size, self.rank))
         self.put_back(self._held)
-        self.is_held, self._held = False, None
+        self.is_held, self._is_fetched, self._held = False, False, None
         self.release()
 
     # --- State -----------------------------------------------------------------------------------
@@ -247,6 +264,10 @@ class Unit:
             for owner, name in slots:
                 yield f"{paths[owner]}.{name}" if paths[owner] else name, number
 
+    def before_state(self, *_):
+        """The hook before `state_dict`, which shows parts."""
+        self.end_use()
+
     def parts_in_state(self, module, state_dict, prefix, *_):
         """The hook of `state_dict`: parts are DTensors there."""
         for name, number in self.names():
@@ -254,14 +275,29 @@ class Unit:
             if value is not None and value.shape == self.parameters[number].shape:
                 state_dict[prefix + name] = as_dtensor(value, self.specs[number])
 
-    def parts_of_state(self, module, state_dict, prefix, *_):
+    def parts_of_state(self, module, state_dict, prefix, local_metadata, *_):
         """The hook of `load_state_dict`: whole tensors and DTensors become parts."""
+        self.end_use()
         for name, number in self.names():
             value = state_dict.get(prefix + name)
             if isinstance(value, DTensor):
                 state_dict[prefix + name] = value.to_local()
             elif value is not None and value.shape == self.shapes[number]:
-                state_dict[prefix + name] = local_part(value, 0, self.size, self.rank)
+                part = local_part(value, 0, self.size, self.rank)
+                # A part that becomes the parameter must not keep the whole alive, nor share its memory.
+                is_kept = local_metadata.get("assign_to_params_buffers", False)
+                state_dict[prefix + name] = part.clone() if is_kept else part
+
+    def adopt(self, module, incompatible_keys):
+        """The hook after `load_state_dict`, which with `assign=True` gives the module other tensors."""
+        if self.is_held:
+            return
+        for number, slots in enumerate(self.slots):
+            owner, name = slots[0]
+            loaded = owner._parameters[name]
+            if loaded is not self.parameters[number]:
+                self._set_part(number, loaded.detach(), loaded.requires_grad)
+                self.release()
 
     # --- What ops keep ---------------------------------------------------------------------------
 
@@ -296,8 +332,8 @@ class Unit:
         _at_the_end(state)
         if self._unreduced is not None:
             gradients = [b if a is None else a if b is None else a + b for a, b in zip(self._unreduced, gradients)]
-        if self.gives_back and not self.is_held:
-            self.release()
+        if self.gives_back:
+            self.end_use()
         if self in state.order:
             state.order.remove(self)
         if not self.reduces:
@@ -378,8 +414,8 @@ def _at_the_end(state):
             for each in reductions:
                 each.finish()
         for unit in state.order:
-            if not unit.is_held and not unit._uses:
-                unit.release()
+            if not unit._uses:
+                unit.end_use()
         state.order.clear()
 
     def poll():

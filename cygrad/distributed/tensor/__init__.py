@@ -17,7 +17,9 @@ from cygrad.distributed.tensor._dtensor import (
     randn,
     zeros,
 )
+from cygrad.distributed.tensor.placement_types import DTensorSpec as _DTensorSpec
 from cygrad.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from cygrad.serialization._safe_globals import add_own_globals as _add_own_globals
 
 __all__ = [
     "DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty", "full",
@@ -31,6 +33,8 @@ also_named(
     _utils=_dtensor,
     device_mesh=_import_module("cygrad.distributed.device_mesh"),
 )
+
+_add_own_globals(DTensor, DeviceMesh, Partial, Replicate, Shard, _DTensorSpec)  # so that files can have DTensors
 
 
 def __getattr__(name):
