@@ -10,5 +10,5 @@ from cygrad.distributed.tensor import init_device_mesh as init_device_mesh
 
 __all__ = tensor.__all__
 
-for _name in ("api", "experimental", "placement_types"):
+for _name in ("api", "device_mesh", "experimental", "placement_types"):
     also_named(__name__, **{_name: sys.modules.get(f"{tensor.__name__}.{_name}") or getattr(tensor, _name, tensor)})

@@ -110,7 +110,7 @@ class Unit:
         self.widths = [-(-shape[0] // self.size) for shape in self.shapes]
         placements = (Replicate(),) * self.shard_dim + (Shard(0),)
         self.specs = [DTensorSpec(self.mesh, placements, tuple(parameter.shape)) for parameter in found]
-        self.parameters = [None] * len(found)
+        self.parameters: list[Any] = [None] * len(found)
         for number, parameter in enumerate(found):
             local = local_part(parameter.detach(), 0, self.size, self.rank).clone()
             self._set_part(number, local, parameter.requires_grad)
