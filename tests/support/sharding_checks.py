@@ -429,7 +429,7 @@ def check_sharded_checkpointing():
 
 def check_fsdp_wrapper():
     from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
-    from cygrad.distributed.fsdp import ShardingStrategy, StateDictType
+    from cygrad.distributed.fsdp import FullOptimStateDictConfig, FullStateDictConfig, ShardingStrategy, StateDictType
     from cygrad.distributed.fsdp.wrap import ModuleWrapPolicy
 
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -454,6 +454,11 @@ def check_fsdp_wrapper():
             expected = pair[1][0].state[p]["exp_avg"]
             torch.testing.assert_close(optim["state"][name]["exp_avg"], expected, rtol=1e-4, atol=1e-6)
         pair[0][0].load_state_dict(FSDP.optim_state_dict_to_load(model, pair[0][0], optim))
+        of_rank0 = FullStateDictConfig(rank0_only=True), FullOptimStateDictConfig(rank0_only=True)
+        with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, *of_rank0):
+            assert len(model.state_dict()) == (0 if rank else len(names))
+            found = FSDP.optim_state_dict(model, pair[0][0])
+            assert str(found) == ("{}" if rank else str(optim))
         with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
             parts = model.state_dict()
             assert list(parts) == names

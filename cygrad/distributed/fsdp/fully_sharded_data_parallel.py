@@ -399,9 +399,11 @@ class FullyShardedDataParallel(Module):
         >>> dist.destroy_process_group()
         """
         state = optim.state_dict() if optim_state_dict is None else optim_state_dict
-        kind = FullyShardedDataParallel.get_state_dict_type(model).state_dict_type
-        convert = whole_values if kind is StateDictType.FULL_STATE_DICT else spread_values
-        state = _converted(state, _parameters_in_order(model, optim), convert)
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        is_whole = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+        state = _converted(state, _parameters_in_order(model, optim), whole_values if is_whole else spread_values)
+        if is_whole and settings.optim_state_dict_config.rank0_only and dist.get_rank() != 0:
+            return {}  # the others have taken part in gathering
         return FullyShardedDataParallel.rekey_optim_state_dict(state, OptimStateKeyType.PARAM_NAME, model, optim=optim)
 
     full_optim_state_dict = optim_state_dict
