@@ -428,8 +428,8 @@ def check_sharded_checkpointing():
 
 
 def check_fsdp_wrapper():
-    from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
     from cygrad.distributed.fsdp import FullOptimStateDictConfig, FullStateDictConfig, ShardingStrategy, StateDictType
+    from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
     from cygrad.distributed.fsdp.wrap import ModuleWrapPolicy
 
     rank, size = dist.get_rank(), dist.get_world_size()
