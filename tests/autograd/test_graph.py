@@ -103,6 +103,46 @@ def test_an_error_in_a_block_ends_its_hooks():
     assert torch.is_grad_enabled()
 
 
+def hooks_are_active():
+    y = leaf(1.0).exp()
+    return y.grad_fn._raw_saved_result.unpack_hook is not None
+
+
+def test_hooks_that_a_pass_enters_or_ends_do_not_outlast_it():
+    other = graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+    def entering(x):
+        other.__enter__()
+        return x
+
+    with graph.saved_tensors_hooks(lambda x: x, entering):
+        y = leaf(1.0).exp()
+    y.backward()
+    assert not hooks_are_active()
+
+    def ending(x):
+        other.__exit__()
+        return x
+
+    with other:
+        with graph.saved_tensors_hooks(lambda x: x, ending):
+            y = leaf(1.0).exp()
+        y.backward()
+        assert hooks_are_active()
+    assert not hooks_are_active()
+
+
+def test_the_end_of_a_block_ends_the_innermost_hooks():
+    first, second = (graph.saved_tensors_hooks(lambda x: x, lambda x: x) for _ in range(2))
+    with first:
+        second.__enter__()
+    assert hooks_are_active()
+    first.__exit__()
+    assert not hooks_are_active()
+    with fails(RuntimeError, "saved_tensors_hooks: there are no hooks in this thread that could end"):
+        second.__exit__()
+
+
 def product_of_function(x, y):
     class Product(torch.autograd.Function):
         @staticmethod
