@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
@@ -11,12 +12,13 @@ from cygrad import Tensor
 from cygrad.nn.modules._module.exchange import from_torch
 from cygrad.nn.modules._module.hooks import (
     Hooked,
-    OfOneKind,
+    register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from cygrad.nn.modules._module.hooks_of_all import HooksOfAll
 from cygrad.nn.modules._module.members import (
     Members,
     register_module_buffer_registration_hook,
@@ -36,6 +38,7 @@ from cygrad.utils.warning import warn
 
 __all__ = [
     "Module",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
@@ -45,11 +48,7 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-# The hooks of all modules, by PyTorch's names.
-_global_forward_pre_hooks = OfOneKind("forward_pre")
-_global_forward_hooks = OfOneKind("forward")
-_global_backward_pre_hooks = OfOneKind("full_backward_pre")
-_global_backward_hooks = OfOneKind("full_backward")
+sys.modules[__name__].__class__ = HooksOfAll
 _global_buffer_registration_hooks = registration_hooks["_buffers"]
 _global_module_registration_hooks = registration_hooks["_modules"]
 _global_parameter_registration_hooks = registration_hooks["_parameters"]
