@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.nn.modules._module.conversion import convert
 from cygrad.nn.modules._module.exchange import from_torch
 from cygrad.nn.modules._module.hooks import (
     Hooked,
@@ -206,22 +207,15 @@ class Module(Hooked, Stateful, Members):
         """Replace the data of every parameter, its gradient and every buffer by the result of `fn`.
 
         Parameters and gradients keep their identity, so that an optimizer created earlier still
-        works.
+        works, unless `cygrad.__future__` asks for new ones.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
         with cygrad.no_grad():
-            for parameter in self._parameters.values():
-                if parameter is None:
-                    continue
-                grad = parameter.grad
-                # The gradient must match the data at all times, so it is detached while the data changes.
-                parameter.grad = None
-                parameter.data = fn(parameter.data)
-                if grad is not None:
-                    grad.data = fn(grad.data)
-                    parameter.grad = grad
+            for name, parameter in list(self._parameters.items()):
+                if parameter is not None:
+                    convert(self, name, parameter, fn)
             for name, buffer in self._buffers.items():
                 if is_lazy(buffer):
                     buffer.data = fn(buffer.data)
@@ -270,7 +264,7 @@ class Module(Hooked, Stateful, Members):
                 "work as expected."
             )
 
-        def convert(tensor: Tensor) -> Tensor:
+        def converted(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
             try:
                 moved = tensor.to(*args, **{**kwargs, **ordered}) if args or kwargs or ordered else tensor
@@ -285,7 +279,7 @@ class Module(Hooked, Stateful, Members):
                 return moved
             return tensor.to(moved.device)
 
-        return self._apply(convert)
+        return self._apply(converted)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to `device` without copying: parameters and buffers are uninitialized there.

@@ -21,7 +21,9 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.parameter import Parameter, is_lazy
+from cygrad.__future__ import get_swap_module_params_on_conversion
+from cygrad.nn.parameter import Buffer, Parameter, is_lazy
+from cygrad.utils import swap_tensors
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
 from cygrad.utils.warning import warn
@@ -263,8 +265,12 @@ class Stateful:
 
     def _take(self, name: str, key: str, tensor: Tensor, value: Tensor, assign: bool) -> str | None:
         """Copy or assign one tensor; return an error message on failure."""
+        how = "swapping" if get_swap_module_params_on_conversion() else "copying"
         try:
-            if assign:
+            if how == "swapping":
+                with cygrad.no_grad():
+                    _swap(tensor, value, assign)
+            elif assign:
                 if isinstance(tensor, Parameter):
                     if not isinstance(value, Parameter):
                         value = Parameter(value, requires_grad=tensor.requires_grad)
@@ -276,7 +282,7 @@ class Stateful:
                     tensor.copy_(value)
         except Exception as error:
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f'While {how} the parameter named "{key}", whose dimensions in the model are '
                 f"{tensor.size()} and whose dimensions in the checkpoint are {value.size()}, "
                 f"an exception occurred : {error.args}."
             )
@@ -365,6 +371,22 @@ def _matched(key: str, tensor: Tensor, value: Any) -> tuple[str | None, Any]:
             f"the shape in current model is {tensor.shape}."
         ), None
     return None, value
+
+
+def _swap(tensor: Tensor, value: Tensor, assign: bool) -> None:
+    """Give a parameter or buffer what its method `module_load` makes of the checkpoint's value."""
+    new = tensor.module_load(value, assign=assign)
+    if new is value or new is tensor:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    if isinstance(tensor, Parameter):
+        is_parameter = isinstance(new, Parameter)
+        new = new.requires_grad_(tensor.requires_grad) if is_parameter else Parameter(new, tensor.requires_grad)
+    elif isinstance(tensor, Buffer) and type(new) is Tensor:
+        new = Buffer(new, persistent=tensor.persistent)
+    swap_tensors(tensor, new)
 
 
 def _warn_of_meta(key: str) -> None:
