@@ -119,6 +119,18 @@ def test_second_derivatives_and_grad():
     torch.testing.assert_close(second.elem, -data(3).sin())
 
 
+def test_jacobians_and_hessians():
+    def function(x):
+        return x.sum(1) ** 2
+
+    x, of = data(2, 2), torch.autograd.functional
+    for found, expected in (
+        (of.jacobian(function, Holder(x)), of.jacobian(function, x)),
+        (of.hessian(lambda x: function(x).sum(), Holder(x)), of.hessian(lambda x: function(x).sum(), x)),
+    ):
+        assert type(found) is Holder and torch.equal(found.elem, expected)
+
+
 def test_gradients_accumulate():
     x = Holder(data(3), requires_grad=True)
     for _ in range(3):
