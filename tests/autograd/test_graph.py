@@ -331,3 +331,11 @@ def test_indices_have_a_handle_each():
     assert x.grad.tolist() == [[1.0, 10.0], [1.0, 10.0]]  # by the indices that the hook has put in reverse
     with fails(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed..."):
         handle.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_only_unused_edges_cannot_be_materialized():
+    x, y = leaf(1.0), leaf(2.0)
+    used, unused = graph.get_gradient_edge(x), graph.get_gradient_edge(y)
+    assert [g.item() for g in torch.autograd.grad(x * 3, (used, y), materialize_grads=True)] == [3, 0]
+    with fails(RuntimeError, "materialize_grads cannot be used when the given input is a GradientEdge"):
+        torch.autograd.grad(x * 3, (x, unused), materialize_grads=True)

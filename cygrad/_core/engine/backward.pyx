@@ -129,14 +129,13 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         return arguments.answer_of_class(grad, (outputs, inputs), {
             "grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph,
             "allow_unused": allow_unused, "is_grads_batched": is_grads_batched, "materialize_grads": materialize_grads})
-    if materialize_grads:
-        arguments.check_no_edges(targets)
     gradients = (None,) * len(outputs) if grad_outputs is None else arguments.gradients_for(outputs, grad_outputs)
     if is_grads_batched:
         results = arguments.batched(run_grad, outputs, targets, gradients, retain_graph, create_graph, allow_unused)
     else:
         results = run_grad(outputs, gradients, targets, retain_graph, create_graph, allow_unused)
     if materialize_grads:
+        arguments.check_no_edges([t for t, result in zip(targets, results) if result is None])
         results = tuple([zeros_for(t, create_graph) if result is None else result
                          for t, result in zip(targets, results)])
     model = model_of(outputs + targets)
