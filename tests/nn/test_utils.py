@@ -172,3 +172,17 @@ def test_functional_call_registers_new_parameters():
     assert cygrad.func.functional_call(layer, {"more": new, "plain": cygrad.ones(1)}, ()) == ["weight", "bias", "more"]
     assert not hasattr(layer, "more") and not hasattr(layer, "plain")
     layer.forward = None
+
+
+def test_checks_of_pruning_have_pytorchs_names():
+    for amount, error in (("1", TypeError), (1.1, ValueError), (-1, ValueError)):
+        with pytest.raises(error):
+            prune._validate_pruning_amount_init(amount)
+    with pytest.raises(ValueError, match="should be smaller than the number of parameters to prune=19"):
+        prune._validate_pruning_amount(20, 19)
+    assert [prune._compute_nparams_toprune(amount, 15) for amount in (10, 1, 1.0, 0.4)] == [10, 1, 15, 6]
+    with pytest.raises(ValueError, match="Structured pruning can only be applied to multidimensional tensors"):
+        prune._validate_structured_pruning(cygrad.ones(2))
+    with pytest.raises(IndexError, match="Invalid index 2"):
+        prune._validate_pruning_dim(cygrad.ones(2, 2), 2)
+    assert prune._compute_norm(cygrad.ones(2, 3, 4), 1, -1).tolist() == [6, 6, 6, 6]
