@@ -339,3 +339,11 @@ def test_only_unused_edges_cannot_be_materialized():
     assert [g.item() for g in torch.autograd.grad(x * 3, (used, y), materialize_grads=True)] == [3, 0]
     with fails(RuntimeError, "materialize_grads cannot be used when the given input is a GradientEdge"):
         torch.autograd.grad(x * 3, (x, unused), materialize_grads=True)
+
+
+def test_hooks_of_a_saved_tensor_are_two():
+    raw = leaf(1.0).exp().grad_fn._raw_saved_result
+    line = "register_hooks(): incompatible function arguments. The following argument types are supported:"
+    for arguments in ((), (lambda x: x,)):
+        with fails(TypeError, line):
+            raw.register_hooks(*arguments)

@@ -155,3 +155,11 @@ def test_a_length_materializes():
     parameter = nn.UninitializedParameter()
     parameter.materialize(3)
     assert parameter.shape == (3,)
+
+
+def test_uninitialized_modules_are_not_scripted():
+    layer = nn.Sequential(nn.LazyLinear(2))
+    with pytest.raises(RuntimeError, match="LazyLinear' has uninitialized parameters weight. Did you forget to run a"):
+        torch.jit.script(layer)
+    layer(torch.ones(1, 3))
+    assert torch.jit.script(layer) is layer
