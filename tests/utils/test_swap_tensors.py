@@ -1,5 +1,6 @@
 """`utils.swap_tensors`."""
 
+import copy
 import weakref
 
 import pytest
@@ -89,3 +90,15 @@ def test_what_cannot_be_swapped():
         swap_tensors(a, torch.nn.Parameter(torch.ones(1)))
     with pytest.raises(TypeError, match="t2 must be Tensor, not int"):
         swap_tensors(a, 1)
+
+
+def test_numbers_of_tensors_go_along():
+    a, b = torch.ones(1), torch.ones(2)
+    first, second = a._cdata, b._cdata
+    assert first != second and a.detach()._cdata != first and copy.deepcopy(a)._cdata != first
+    a.data = torch.zeros(3)
+    assert a._cdata == first
+    swap_tensors(a, b)
+    assert (a._cdata, b._cdata) == (second, first)
+    swap_tensors(a, torch.ones(1))
+    assert a._cdata not in (first, second)
