@@ -36,17 +36,16 @@ def _change(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
 def _swap(place: str, parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
     grad = parameter.grad
     new = Parameter(fn(parameter.data), parameter.requires_grad)
-    new_grad = None if grad is None else fn(grad.data).requires_grad_(grad.requires_grad)
+    new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
     parameter.grad = None
     try:
         swap_tensors(parameter, new)
     except RuntimeError as error:
         parameter.grad = grad
         raise RuntimeError(f"_apply(): Couldn't swap {place}") from error
-    if grad is None:
-        return
-    try:
-        swap_tensors(grad, new_grad)
-    except RuntimeError as error:
-        raise RuntimeError(f"_apply(): Couldn't swap {place}.grad") from error
+    if new_grad is not grad:
+        try:
+            swap_tensors(grad, new_grad)
+        except RuntimeError as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {place}.grad") from error
     parameter.grad = grad
