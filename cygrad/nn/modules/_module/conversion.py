@@ -43,7 +43,7 @@ def _swap(place: str, parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> N
     except RuntimeError as error:
         parameter.grad = grad
         raise RuntimeError(f"_apply(): Couldn't swap {place}") from error
-    if new_grad is not grad:
+    if grad is not None and new_grad is not None and new_grad is not grad:
         try:
             swap_tensors(grad, new_grad)
         except RuntimeError as error:

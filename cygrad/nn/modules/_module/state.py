@@ -51,8 +51,11 @@ class _PreLoadHook:
     """
 
     def __init__(self, function: Callable[..., Any], module: Any) -> None:
+        self._take(function, module)
+
+    def _take(self, function: Callable[..., Any], module: Any) -> None:
         self.function = function
-        self.module = None if module is None else weakref.ref(module)
+        self.module: Any = None if module is None else weakref.ref(module)
 
     def __call__(self, *args: Any) -> None:
         self.function(*args) if self.module is None else self.function(self.module(), *args)
@@ -62,7 +65,7 @@ class _PreLoadHook:
         return {"hook": self.function, "with_module": with_module, "module": self.module() if with_module else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["hook"], state.get("module"))
+        self._take(state["hook"], state.get("module"))
 
 
 class Stateful:
