@@ -42,6 +42,8 @@ _OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._sche
 _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
+_OF_PACKAGE |= {"_DisableFuncTorch": "_C._functorch._DisableFuncTorch"}
+_OF_PACKAGE |= {"_DisableTorchDispatch": "utils._mode_utils.no_dispatch"}
 _OF_PACKAGE["is_grad_enabled"] = "is_grad_enabled"
 has_lapack = True  # NumPy's
 

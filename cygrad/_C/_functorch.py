@@ -5,6 +5,8 @@ In cygrad, tensors are not wrapped there: those that differ between samples are 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -19,6 +21,20 @@ class TransformType(Enum):
     """The transforms of functions."""
 
     Torch, Vmap, Grad, Jvp, Functionalize = range(5)
+
+
+@contextmanager
+def _DisableFuncTorch() -> Iterator[None]:
+    """In the block, the transforms that are running see no ops."""
+    forward_mode.flush()
+    outer = forward_mode.levels()
+    if forward_mode.in_transform():  # else the levels, if any, are those of `forward_ad`
+        forward_mode.open_only(())
+    try:
+        yield
+    finally:
+        forward_mode.flush()
+        forward_mode.open_only(outer)
 
 
 def is_batchedtensor(tensor: Any) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from cygrad._core.engine.backward import grad
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import check_no_transform
 from cygrad._ops.creation.ranges import eye
@@ -352,11 +351,11 @@ def _construct_standard_basis_for(tensors, tensor_numels):
 
 def unit_vectors(tensor):
     """Yield all tensors shaped like `tensor` with a single 1, in order."""
-    zeros = array_of(tensor.detach().new_zeros(tensor.shape))
-    for i in range(zeros.size):
-        unit = zeros.copy()
-        unit.reshape(-1)[i] = 1
-        yield tensor_of(unit)
+    zeros = tensor.detach().new_zeros(tensor.shape)
+    for i in range(zeros.numel()):
+        unit = zeros.clone()  # by ops, so that a class of tensors without memory of its own can compute it
+        unit.view(-1)[i] = 1
+        yield unit
 
 
 def _by_columns(func, inputs):

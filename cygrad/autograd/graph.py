@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from cygrad._core.engine.arguments import GradientEdge
@@ -15,7 +15,7 @@ from cygrad._core.graph.internals import array_of, count_change, tensor_of
 from cygrad._core.graph.node import Node, nodes_alive
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import Block
-from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, leave_hooks, set_modes
 from cygrad._core.saved import saved_tensor_hooks
 from cygrad._core.types.hook_handles import RemovableHandle
 from cygrad._kernels.gpu.runtime.pinned_memory import pinned
@@ -97,7 +97,8 @@ class saved_tensors_hooks(Block):
     """For a block, store `pack_hook(tensor)` in place of each tensor that this thread saves for backward.
 
     When the tensor is needed, `unpack_hook` restores it: a tensor with the same values, shape and dtype. The pack hook
-    is called without recording. If blocks are nested, the inner one applies.
+    is called without recording. If blocks are nested, the inner one applies. The end of a block ends the innermost
+    hooks of the thread. Those that a backward pass enters end with it, and those that it ends come back.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
@@ -114,6 +115,9 @@ class saved_tensors_hooks(Block):
 
     def _plan(self):
         return saved_tensor_hooks.plan_of_hooks(self.pack_hook, self.unpack_hook)
+
+    if not TYPE_CHECKING:
+        __exit__ = leave_hooks
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from cygrad.nn import Module
+from cygrad.nn.parameter import is_lazy
+from cygrad.utils import typename
 
 _HOW_TO_SAVE = (
     "torch.jit.trace records a program that can be saved; or save the weights, torch.save(model.state_dict(), path)"
@@ -110,6 +112,8 @@ def _lacking(name, advice):
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """Return the function, class or module unchanged: it behaves the same, and there is no compiler.
 
+    Raises RuntimeError for a module with uninitialized parameters or buffers.
+
     >>> import cygrad
     >>> @cygrad.jit.script
     ... def double(x):
@@ -117,7 +121,20 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     >>> double(cygrad.ones(2))
     tensor([2., 2.])
     """
+    if isinstance(obj, Module):
+        _check_initialized(obj)
     return obj
+
+
+def _check_initialized(module: Module) -> None:
+    for each in module.modules():
+        for kind, members in (("parameters", each._parameters), ("buffers", each._buffers)):
+            for name, member in members.items():
+                if is_lazy(member):
+                    raise RuntimeError(
+                        f"'{typename(type(each))}' has uninitialized {kind} {name}. Did you forget to run a forward "
+                        "pass?"
+                    )
 
 
 def script_method(fn: Any) -> Any:

@@ -165,7 +165,7 @@ class UninitializedTensorMixin(Tensor):
     )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become a parameter or buffer of this shape, with uninitialized values.
+        """Become a parameter or buffer of this shape (integers, or one), with uninitialized values.
 
         >>> from cygrad import nn
         >>> p = nn.UninitializedParameter()
@@ -175,7 +175,7 @@ class UninitializedTensorMixin(Tensor):
         """
         like = self.data
         self.data = cygrad.empty(
-            tuple(shape), device=like.device if device is None else device, dtype=like.dtype if dtype is None else dtype
+            shape, device=like.device if device is None else device, dtype=like.dtype if dtype is None else dtype
         )
         self.__class__ = self.cls_to_become
 

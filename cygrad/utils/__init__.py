@@ -12,13 +12,14 @@ __all__ = ["dlpack", "hooks", "interop", "swap_tensors", "typename"]
 
 _ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
 _ON_FIRST_USE |= {"_contextlib", "_foreach_utils", "benchmark", "cpp_extension", "deterministic", "weak"}  # rare
-_ON_FIRST_USE |= {"_import_utils", "_python_dispatch", "_pytree", "flop_counter", "module_tracker"}
+_ON_FIRST_USE |= {"_import_utils", "_mode_utils", "_python_dispatch", "_pytree", "flop_counter", "module_tracker"}
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange what two tensors hold (elements, gradient, history and attributes); each remains the same object.
 
-    Raises RuntimeError for tensors of different classes, and where a weak reference would see another tensor.
+    They exchange their classes as well. Raises RuntimeError for classes whose objects have different slots (such as
+    `Tensor` and any other class), and where a weak reference would see another tensor.
 
     >>> import cygrad
     >>> a, b = cygrad.ones(2), cygrad.zeros(1)
@@ -32,8 +33,19 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         if _getweakrefs(tensor):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(t1) is not type(t2):
-        raise RuntimeError(f"Cannot swap t1 and t2 if they have different classes, {type(t1)} and {type(t2)}")
+        _swap_classes(t1, t2)
     _swap(t1, t2)
+
+
+def _swap_classes(t1: Tensor, t2: Tensor) -> None:
+    first, second = type(t1), type(t2)
+    try:
+        t1.__class__ = second
+        t2.__class__ = first
+    except TypeError as error:  # before anything has changed, since each class fits or fails in either direction
+        raise RuntimeError(
+            f"Cannot swap t1 and t2 if they have different slots, as {first} and {second} have"
+        ) from error
 
 
 def __getattr__(name):

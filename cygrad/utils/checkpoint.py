@@ -401,7 +401,7 @@ class _Record:
         def pack(tensor):
             position = len(second)
             second.append((_metadata(tensor), current_place()))
-            tensor = tensor.detach()
+            tensor = tensor.detach() if tensor.requires_grad else tensor
             if position >= len(self.slots):
                 if self.complete:
                     raise _mismatch(self, second, _MORE)
@@ -469,6 +469,9 @@ def _mismatch(record, second, text):
         for when, run in (("in forward", first), ("when computed again", second)):
             lines.append(f"  saved {when}:")
             lines += [f"    {i}: {_description(saved)}" for i, saved in enumerate(run)]
+        lines.append(
+            "You are seeing this error because you passed `debug=True` to checkpoint, and the two lists differ."
+        )
     else:
         lines.append("  debug=True lists everything that was saved, with its lines")
     lines.append("  does the function depend on something that has changed, or on random numbers of another library?")

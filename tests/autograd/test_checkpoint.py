@@ -569,3 +569,20 @@ def test_forward_mode_goes_through_a_checkpoint():
     assert torch.autograd.gradcheck(
         lambda y: checkpoint(lambda z: z.sin() * z, y, use_reentrant=False), double, check_forward_ad=True
     )
+
+
+def test_saved_tensors_without_history_are_the_same_objects():
+    class Saves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, other):
+            ctx.save_for_backward(other)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.saved_tensors[0])
+            return grad, None
+
+    seen, other = [], torch.ones(2)
+    checkpoint(Saves.apply, leaf(1.0, 2.0), other, use_reentrant=False).sum().backward()
+    assert seen[0] is other

@@ -509,3 +509,28 @@ def test_clone(mode):
     with torch.set_grad_enabled(True).clone() as nothing:
         assert nothing is None
         assert torch.is_grad_enabled()
+
+
+def test_view_of_an_inference_tensor_that_requires_grad_does_not():
+    with torch.inference_mode():
+        x = torch.ones(1, 2, requires_grad=True)
+    for view in (x.view(-1), *x.unbind(1)):
+        assert view.is_inference() and not view.requires_grad and view.is_leaf
+
+
+def test_no_result_is_written_into_an_inference_tensor_outside():
+    with torch.inference_mode():
+        x = torch.ones(2)
+        torch.mul(x, x, out=x)
+    with fails(RuntimeError, WRITTEN):
+        torch.mul(torch.ones(2), 2, out=x)
+    assert x.tolist() == [1.0, 1.0]
+
+
+def test_tensors_that_require_grad_are_resized_in_inference_mode():
+    with torch.inference_mode():
+        x = torch.ones(1, 2, 3, requires_grad=True)
+        assert x.resize_(1, 2).shape == (1, 2) and x.requires_grad
+        assert x.resize_as_(torch.ones(2, 1)).shape == (2, 1)
+    with fails(RuntimeError, "cannot resize variables that require grad"):
+        torch.ones(2, requires_grad=True).resize_(1)

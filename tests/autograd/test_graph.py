@@ -103,6 +103,46 @@ def test_an_error_in_a_block_ends_its_hooks():
     assert torch.is_grad_enabled()
 
 
+def hooks_are_active():
+    y = leaf(1.0).exp()
+    return y.grad_fn._raw_saved_result.unpack_hook is not None
+
+
+def test_hooks_that_a_pass_enters_or_ends_do_not_outlast_it():
+    other = graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+    def entering(x):
+        other.__enter__()
+        return x
+
+    with graph.saved_tensors_hooks(lambda x: x, entering):
+        y = leaf(1.0).exp()
+    y.backward()
+    assert not hooks_are_active()
+
+    def ending(x):
+        other.__exit__()
+        return x
+
+    with other:
+        with graph.saved_tensors_hooks(lambda x: x, ending):
+            y = leaf(1.0).exp()
+        y.backward()
+        assert hooks_are_active()
+    assert not hooks_are_active()
+
+
+def test_the_end_of_a_block_ends_the_innermost_hooks():
+    first, second = (graph.saved_tensors_hooks(lambda x: x, lambda x: x) for _ in range(2))
+    with first:
+        second.__enter__()
+    assert hooks_are_active()
+    first.__exit__()
+    assert not hooks_are_active()
+    with fails(RuntimeError, "saved_tensors_hooks: there are no hooks in this thread that could end"):
+        second.__exit__()
+
+
 def product_of_function(x, y):
     class Product(torch.autograd.Function):
         @staticmethod
@@ -291,3 +331,19 @@ def test_indices_have_a_handle_each():
     assert x.grad.tolist() == [[1.0, 10.0], [1.0, 10.0]]  # by the indices that the hook has put in reverse
     with fails(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed..."):
         handle.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_only_unused_edges_cannot_be_materialized():
+    x, y = leaf(1.0), leaf(2.0)
+    used, unused = graph.get_gradient_edge(x), graph.get_gradient_edge(y)
+    assert [g.item() for g in torch.autograd.grad(x * 3, (used, y), materialize_grads=True)] == [3, 0]
+    with fails(RuntimeError, "materialize_grads cannot be used when the given input is a GradientEdge"):
+        torch.autograd.grad(x * 3, (x, unused), materialize_grads=True)
+
+
+def test_hooks_of_a_saved_tensor_are_two():
+    raw = leaf(1.0).exp().grad_fn._raw_saved_result
+    line = "register_hooks(): incompatible function arguments. The following argument types are supported:"
+    for arguments in ((), (lambda x: x,)):
+        with fails(TypeError, line):
+            raw.register_hooks(*arguments)

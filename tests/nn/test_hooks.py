@@ -1,9 +1,13 @@
 """Module hooks: before and after forward, and in the backward pass."""
 
+import collections
+
 import pytest
 
 import cygrad as torch
 from cygrad import nn
+from cygrad.nn.modules import module as all_modules
+from cygrad.utils.hooks import HookDict, RemovableHandle
 from helpers import fails
 
 
@@ -240,7 +244,7 @@ def test_regular_and_full_backward_hooks_exclude_each_other():
     module.register_backward_hook(lambda m, gi, go: seen.append((gi[0].item(), go[0].item())))
     with fails(RuntimeError, line):
         module.register_full_backward_hook(lambda *_: None)
-    (module(torch.zeros(1, requires_grad=True)) * 2).sum().backward()
+    (module(ones(1) * 0) * 2).sum().backward()
     assert seen == [(2.0, 2.0)]
     module = nn.Tanh()
     module.register_full_backward_hook(lambda *_: None)
@@ -285,3 +289,120 @@ def test_backward_pre_hooks_alone_warn_as_well_where_no_input_requires_grad():
     with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are computed with respect to"):
         module(torch.ones(1, 2)).backward()
     assert seen == [1.0]
+
+
+# ------------------------------------------------------------------ names of PyTorch's
+
+
+Pair = collections.namedtuple("Pair", ["first", "second"])
+
+
+class Pairing(nn.Module):
+    def forward(self, x):
+        return Pair(x * 2, x * 3)
+
+
+@pytest.mark.parametrize("register", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_backward_hooks_leave_named_tuples_as_they_are(register):
+    module, seen = Pairing(), []
+    getattr(module, register)(lambda m, *grads: seen.append(grads))
+    output = module(ones(1))
+    assert type(output) is Pair
+    output.second.sum().backward()
+    first, second = seen[0][-1]
+    assert first is None and second.tolist() == [1.0]
+
+
+def test_modules_tell_which_hooks_are_called_how():
+    module = nn.Identity()
+    plain = module.register_forward_hook(lambda *_: None)
+    always = module.register_forward_hook(lambda *_: None, always_call=True)
+    keywords = module.register_forward_hook(lambda *_: None, with_kwargs=True)
+    before = module.register_forward_pre_hook(lambda *_: None, with_kwargs=True)
+    assert module._forward_hooks_always_called == {always.id: True}
+    assert module._forward_hooks_with_kwargs == {keywords.id: True}
+    assert module._forward_pre_hooks_with_kwargs == {before.id: True}
+    for handle in (plain, always, keywords, before):
+        handle.remove()
+    assert not (module._forward_hooks_always_called or module._forward_hooks_with_kwargs)
+    assert not module._forward_pre_hooks_with_kwargs
+
+
+def test_handles_lead_to_their_dictionaries():
+    hooks, others, more = HookDict(), HookDict(), HookDict()
+    handle = RemovableHandle(hooks, extra_dict=[others, more])
+    hooks[handle.id] = others[handle.id] = more[handle.id] = print
+    assert handle.hooks_dict_ref() is hooks
+    assert [reference() for reference in handle.extra_dict_ref] == [others, more]
+    RemovableHandle(hooks).remove()  # of a hook that is not there
+    handle.remove()
+    assert not (hooks or others or more)
+
+
+def test_regular_backward_hooks_of_all_modules():
+    line = (
+        "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+        "Please use only one of them."
+    )
+    order = []
+    handle = all_modules.register_module_backward_hook(lambda m, gi, go: order.append("all"))
+    module = nn.Tanh()
+    module.register_backward_hook(lambda m, gi, go: order.append("own"))
+    with handle:
+        module(ones(1) * 2).backward()
+        with fails(RuntimeError, line):
+            all_modules.register_module_full_backward_hook(lambda *_: None)
+    assert order == ["all", "own"]
+    with (
+        all_modules.register_module_full_backward_hook(lambda *_: None),
+        fails(RuntimeError, line),
+    ):
+        all_modules.register_module_backward_hook(lambda *_: None)
+
+
+def test_a_new_dictionary_makes_all_modules_forget_their_hooks():
+    all_modules.register_module_forward_hook(lambda *_: 1 / 0, always_call=True)
+    all_modules.register_module_forward_pre_hook(lambda *_: 1 / 0)
+    all_modules.register_module_backward_hook(lambda *_: 1 / 0)
+    assert len(all_modules._global_forward_hooks_always_called) == len(all_modules._global_backward_hooks) == 1
+    for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks"):
+        setattr(all_modules, name, {})
+        assert not getattr(all_modules, name)
+    nn.Tanh()(ones(1) * 2).backward()
+
+
+class _Listing(nn.Module):
+    def forward(self, a, b=None):
+        return [a * 2]
+
+
+class _Apart(nn.Module):
+    def forward(self, a, b):
+        return a * 2, b * 3
+
+
+class _Twice(nn.Module):
+    def forward(self, a):
+        return (a * 2) * 3
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "line"),
+    [
+        (_Listing(), 1, "on a Module that does not return a single Tensor or a tuple of Tensors"),
+        (_Apart(), 2, "hook when outputs are generated by different autograd Nodes"),
+        (_Twice(), 1, "hook when the forward contains multiple autograd Nodes"),
+    ],
+)
+def test_regular_backward_hooks_warn_of_what_they_miss(module, arguments, line):
+    module.register_backward_hook(lambda *_: None)
+    with pytest.warns(FutureWarning, match=line):
+        module(*(ones(1) * 2 for _ in range(arguments)))
+
+
+def test_regular_backward_hooks_warn_of_inputs_in_containers():
+    module = nn.Module()
+    module.forward = lambda tensors: tensors[0].clone()
+    module.register_backward_hook(lambda *_: None)
+    with pytest.warns(FutureWarning, match="does not take as input a single Tensor or a tuple of Tensors"):
+        module([ones(1) * 2])

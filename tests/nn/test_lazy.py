@@ -140,3 +140,26 @@ def test_adaptive_softmax_is_one_distribution():
     assert torch.equal(layer.predict(x), every.argmax(1))
     head = F.log_softmax(layer.head(x), 1)
     assert torch.allclose(every[:, 3:6], head[:, 3:4] + F.log_softmax(layer.tail[0](x), 1))
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.weight_norm, nn.utils.spectral_norm])
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_uninitialized_weights_are_not_normalized(wrap):
+    layer = nn.LazyLinear(2)
+    with pytest.raises(ValueError, match="can't have uninitialized parameters. Make sure to run the dummy forward"):
+        wrap(layer)
+    assert list(dict(layer.named_parameters())) == ["weight", "bias"]
+
+
+def test_a_length_materializes():
+    parameter = nn.UninitializedParameter()
+    parameter.materialize(3)
+    assert parameter.shape == (3,)
+
+
+def test_uninitialized_modules_are_not_scripted():
+    layer = nn.Sequential(nn.LazyLinear(2))
+    with pytest.raises(RuntimeError, match="LazyLinear' has uninitialized parameters weight. Did you forget to run a"):
+        torch.jit.script(layer)
+    layer(torch.ones(1, 3))
+    assert torch.jit.script(layer) is layer

@@ -1,5 +1,8 @@
 """`state_dict` and `load_state_dict`: contents, mismatches, hooks."""
 
+import gc
+import warnings
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -299,3 +302,27 @@ def test_modules_are_not_copied():
         with pytest.raises(RuntimeError, match="^\\.to\\(\\) does not accept copy argument"):
             layer.to(*arguments, **options)
         assert layer.weight.dtype is torch.float32
+
+
+def test_hooks_and_loading_keep_no_module_alive():
+    module = nn.Linear(2, 1)
+    module.register_load_state_dict_pre_hook(lambda module, *_: None)
+    state, reference = module.state_dict(), weakref.ref(module)
+    entry = weakref.ref(state)
+    gc.disable()
+    try:
+        module.load_state_dict(state)
+        del module, state
+        assert reference() is None and entry() is None
+    finally:
+        gc.enable()
+
+
+def test_loading_into_meta_parameters_warns():
+    module = nn.Linear(2, 1, bias=False, device="meta")
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter in the checkpoint to a meta"):
+        module.load_state_dict(nn.Linear(2, 1, bias=False).state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.load_state_dict(nn.Linear(2, 1, bias=False).state_dict(), assign=True)
+    assert not module.weight.is_meta

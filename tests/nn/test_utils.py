@@ -151,3 +151,38 @@ def test_gradients_flow_to_the_tensors_of_a_functional_call():
 def test_fusion_says_what_to_do():
     with pytest.raises(AssertionError, match=r"Fusion only for eval!\nCall eval\(\) on both"):
         utils.fuse_conv_bn_eval(nn.Conv1d(1, 1, 1), nn.BatchNorm1d(1).eval())
+
+
+def test_functional_call_of_a_module_that_contains_itself():
+    module = nn.Module()
+    module.inner = nn.Linear(1, 1)
+    module.inner.outer = module
+    module.forward = lambda x: module.inner(x)
+    values = {"inner.outer.inner.weight": cygrad.full((1, 1), 3.0), "inner.bias": cygrad.ones(1)}
+    own = module.inner.weight
+    out = cygrad.func.functional_call(module, values, cygrad.full((1, 1), 2.0), tie_weights=False)
+    assert out.item() == 7 and module.inner.weight is own
+    module.forward = module.inner.outer = None  # so that nothing remains for the garbage collector
+
+
+def test_functional_call_registers_new_parameters():
+    layer = nn.Linear(1, 1)
+    layer.forward = lambda: [name for name, _ in layer.named_parameters()]
+    new = nn.Parameter(cygrad.ones(1))
+    assert cygrad.func.functional_call(layer, {"more": new, "plain": cygrad.ones(1)}, ()) == ["weight", "bias", "more"]
+    assert not hasattr(layer, "more") and not hasattr(layer, "plain")
+    layer.forward = None
+
+
+def test_checks_of_pruning_have_pytorchs_names():
+    for amount, error in (("1", TypeError), (1.1, ValueError), (-1, ValueError)):
+        with pytest.raises(error):
+            prune._validate_pruning_amount_init(amount)
+    with pytest.raises(ValueError, match="should be smaller than the number of parameters to prune=19"):
+        prune._validate_pruning_amount(20, 19)
+    assert [prune._compute_nparams_toprune(amount, 15) for amount in (10, 1, 1.0, 0.4)] == [10, 1, 15, 6]
+    with pytest.raises(ValueError, match="Structured pruning can only be applied to multidimensional tensors"):
+        prune._validate_structured_pruning(cygrad.ones(2))
+    with pytest.raises(IndexError, match="Invalid index 2"):
+        prune._validate_pruning_dim(cygrad.ones(2, 2), 2)
+    assert prune._compute_norm(cygrad.ones(2, 3, 4), 1, -1).tolist() == [6, 6, 6, 6]

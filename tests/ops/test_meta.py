@@ -4,6 +4,9 @@ The samples are those of the generic tests. The fallback that runs a kernel on s
 op that passes here works for operands of any size.
 """
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from ops.calls import DIFFERENTIABLE, SAMPLES, Call, Cygrad
@@ -153,3 +156,12 @@ def test_assert_close_compares_what_is_known():
     cygrad.testing.assert_close(cygrad.empty(2, device="meta"), cygrad.empty(2, device="meta"))
     with pytest.raises(AssertionError, match="'shape' do not match"):
         cygrad.testing.assert_close(cygrad.empty(2, device="meta"), cygrad.empty(3, device="meta"))
+
+
+@pytest.mark.parametrize(
+    "first", ["rand(2)", "randint(3, (2,))", "randperm(2)", "empty(2)", "tensor([1, 2])", "arange(2)"]
+)
+def test_any_function_may_be_the_first_to_make_such_a_tensor(first):
+    code = f"import cygrad as torch\nwith torch.device('meta'):\n    x = torch.{first}\nprint((1 - x).shape)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout == "torch.Size([2])\n", run.stderr

@@ -4,6 +4,7 @@ import pytest
 
 import cygrad as torch
 import cygrad.nn.functional as F
+from cygrad.utils._mode_utils import all_same_mode, no_dispatch
 from cygrad.utils._pytree import tree_map
 
 aten = torch.ops.aten
@@ -119,6 +120,18 @@ def test_second_derivatives_and_grad():
     torch.testing.assert_close(second.elem, -data(3).sin())
 
 
+def test_jacobians_and_hessians():
+    def function(x):
+        return x.sum(1) ** 2
+
+    x, of = data(2, 2), torch.autograd.functional
+    for found, expected in (
+        (of.jacobian(function, Holder(x)), of.jacobian(function, x)),
+        (of.hessian(lambda x: function(x).sum(), Holder(x)), of.hessian(lambda x: function(x).sum(), x)),
+    ):
+        assert type(found) is Holder and torch.equal(found.elem, expected)
+
+
 def test_gradients_accumulate():
     x = Holder(data(3), requires_grad=True)
     for _ in range(3):
@@ -221,3 +234,15 @@ def test_modes_come_before_classes():
     with Mode():
         y = x * 3
     assert order[0] == ("aten.mul.Tensor", (Holder,)) and Holder.noted == ["aten.mul.Tensor"] and type(y) is Holder
+
+
+@pytest.mark.parametrize("block", [no_dispatch, torch._C._DisableTorchDispatch])
+def test_blocks_in_which_classes_and_modes_see_no_ops(block):
+    x = Holder(data(2))
+    Holder.noted = []
+    with block():
+        x.detach()
+    assert Holder.noted == []
+    x.detach()
+    assert Holder.noted == ["aten.detach.default"]
+    assert all_same_mode([1, 1]) and not all_same_mode([1, 2])

@@ -1,5 +1,6 @@
 """`utils.swap_tensors`."""
 
+import copy
 import weakref
 
 import pytest
@@ -52,6 +53,19 @@ def test_attributes_of_subclasses():
     assert b.mark == 1 and not hasattr(a, "mark") and a.shape == (2,)
 
 
+def test_classes_are_exchanged():
+    class Own(torch.Tensor):
+        pass
+
+    class Other(torch.Tensor):
+        _results_keep_class = False
+
+    a, b = torch.ones(1).as_subclass(Own), torch.zeros(2).as_subclass(Other)
+    swap_tensors(a, b)
+    assert type(a) is Other and type(b) is Own and a.shape == (2,)
+    assert type(a + 1) is torch.Tensor and type(b + 1) is Own
+
+
 def test_views_keep_their_memory():
     base = torch.arange(4.0)
     part, other = base[1:], torch.zeros(2)
@@ -72,7 +86,19 @@ def test_what_cannot_be_swapped():
         swap_tensors(b, a)
     assert watch() is a and a.item() == 1
     del watch
-    with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different classes"):
+    with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different slots"):
         swap_tensors(a, torch.nn.Parameter(torch.ones(1)))
     with pytest.raises(TypeError, match="t2 must be Tensor, not int"):
         swap_tensors(a, 1)
+
+
+def test_numbers_of_tensors_go_along():
+    a, b = torch.ones(1), torch.ones(2)
+    first, second = a._cdata, b._cdata
+    assert first != second and a.detach()._cdata != first and copy.deepcopy(a)._cdata != first
+    a.data = torch.zeros(3)
+    assert a._cdata == first
+    swap_tensors(a, b)
+    assert (a._cdata, b._cdata) == (second, first)
+    swap_tensors(a, torch.ones(1))
+    assert a._cdata not in (first, second)

@@ -114,7 +114,7 @@ def root_of_edge(edge):
 
 
 def check_no_edges(inputs):
-    """Check that all inputs are tensors, whose shapes `materialize_grads` needs for the zeros."""
+    """Check that inputs that were not reached are tensors, whose shapes `materialize_grads` needs for the zeros."""
     if any(not isinstance(value, Tensor) for value in inputs):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
 

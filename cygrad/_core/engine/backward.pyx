@@ -9,7 +9,8 @@ from cygrad._core.graph.record cimport model_of
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
 from cygrad._core.engine.run cimport Run
-from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
+from cygrad._core.runtime.thread_state cimport (
+    FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, entered_hooks, save_by, thread_state)
 from cygrad._core.graph.tensor cimport (
     CUT_BACKWARD, CUT_NONE, DISPATCHES, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, dispatched_call, grad_fn_of, requires_grad,
     set_leaf_requires_grad, wrap_in_mode)
@@ -128,14 +129,13 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         return arguments.answer_of_class(grad, (outputs, inputs), {
             "grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph,
             "allow_unused": allow_unused, "is_grads_batched": is_grads_batched, "materialize_grads": materialize_grads})
-    if materialize_grads:
-        arguments.check_no_edges(targets)
     gradients = (None,) * len(outputs) if grad_outputs is None else arguments.gradients_for(outputs, grad_outputs)
     if is_grads_batched:
         results = arguments.batched(run_grad, outputs, targets, gradients, retain_graph, create_graph, allow_unused)
     else:
         results = run_grad(outputs, gradients, targets, retain_graph, create_graph, allow_unused)
     if materialize_grads:
+        arguments.check_no_edges([t for t, result in zip(targets, results) if result is None])
         results = tuple([zeros_for(t, create_graph) if result is None else result
                          for t, result in zip(targets, results)])
     model = model_of(outputs + targets)
@@ -415,6 +415,8 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     cdef unsigned int modes = state.modes
     cdef Run outer = None if state.run == NULL else <Run>state.run
     cdef unsigned long long unwanted = state.unwanted
+    cdef void* on_save = state.on_save
+    cdef tuple saving = () if on_save == NULL else entered_hooks()
     cdef int lasti = 0
     code = current_site(&lasti)
     run.freed_by = (run.caller, code, lasti, state.sequence, PyThread_get_thread_ident())
@@ -438,6 +440,8 @@ cdef int carry_out(Run run, bint create_graph) except -1:
             callback()
     finally:
         state.modes = modes
+        if state.on_save != on_save:        # a function called by the pass entered or ended hooks on saved tensors
+            save_by(saving)
         # Of two greenlets, the one whose pass began first may end it first; then there is nothing to return to.
         run.callbacks = None
         state.run = NULL if outer is None or outer.callbacks is None else <void*>outer

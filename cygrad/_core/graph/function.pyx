@@ -15,7 +15,7 @@ from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_histo
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
-    Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
+    VIEW_NO_GRAD, Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.types.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core.errors import messages
 
@@ -445,6 +445,8 @@ cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
     """Return an output that has no gradient."""
     if requires_grad(t):        # an input, or a tensor from elsewhere, keeps its history; a view keeps that of its base
         return t.detach() if is_input or t.view is None else t
+    if not is_input and t.view is not None and t.view.creation_meta == VIEW_NO_GRAD:    # made by forward
+        t.view.creation_meta = VIEW_CUSTOM_FUNCTION
     if is_input and not contains(node.dirty_tensors, t):
         t = alias_view(t)
     if node.recorded and (t.origin_kind == 0 or not is_input):      # overrides what forward, which is not recorded, noted
@@ -479,6 +481,8 @@ cdef Tensor alias_view(Tensor t):
     cdef unsigned int modes = state.modes
     state.modes |= NO_GRAD
     try:
+        if type(t) is not Tensor:       # by a method, which a class may override
+            return <Tensor?>t.view_as(t)
         return registry["alias"].entry(t)
     finally:
         state.modes = modes

@@ -155,6 +155,8 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad.")
+    if out.flags & IS_INFERENCE and not thread_state().modes & INFERENCE:
+        raise RuntimeError(messages.INFERENCE_INPLACE)
     return 0
 
 

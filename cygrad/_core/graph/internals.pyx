@@ -3,6 +3,7 @@
 cimport cython
 
 import gc
+import itertools
 
 import numpy as np
 
@@ -177,7 +178,16 @@ def attributes_of(Tensor t not None):
     """Return a new dictionary of the attributes that users set on a tensor."""
     own = dict(getattr(t, "__dict__", ()))
     own.update(t.attributes or {})
+    own.pop("_cdata", None)             # of this tensor alone: see `number_of`
     return own
+
+
+cdef object _numbers = itertools.count(1)
+
+
+def number_of(Tensor t not None):
+    """Return a number that no other tensor has. `swap` exchanges it with the rest, as PyTorch's address of a tensor."""
+    return own_attributes(t).setdefault("_cdata", next(_numbers))
 
 
 def dictionary_of(Tensor t not None):

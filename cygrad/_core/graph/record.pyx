@@ -421,7 +421,8 @@ cdef int make_view(Tensor out, Tensor a, unsigned int modes, int creation_meta) 
     """Make `out` a view of `a`, with the same counter and base."""
     cdef ViewMeta view
     if a.flags & IS_INFERENCE:
-        out.flags |= IS_INFERENCE
+        out.flags = (out.flags | IS_INFERENCE) & ~REQUIRES_GRAD     # outside of inference mode, too
+        out.grad_fn_ = None
         return 0
     if modes & FORWARD:
         leave_to_base(out)

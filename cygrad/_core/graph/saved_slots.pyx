@@ -26,7 +26,7 @@ cimport cython
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
 from cygrad._core.graph.node cimport Node, forbid_making
 from cygrad._core.graph.tensor cimport (
-    REQUIRES_GRAD, Tensor, accumulator_of, alias, grad_fn_of, requires_grad, version_of)
+    REQUIRES_GRAD, Tensor, accumulator_of, alias, grad_fn_of, is_dual, requires_grad, version_of)
 from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
@@ -98,7 +98,8 @@ cdef class Packed:
             from cygrad._core.saved.saved_tensor_hooks import unlike  # needed only for errors
             raise unlike(value, self.shape, self.dtype)
         if self.history is None and self.output_nr < 0:
-            value = value.detach()
+            if requires_grad(<Tensor>value) or is_dual(<Tensor>value):      # else programs may look for the object itself
+                value = value.detach()
         else:
             value = joined(<Tensor>value, node if self.history is None else self.history, self.output_nr)
         if self.tangents:

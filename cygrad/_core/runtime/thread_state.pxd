@@ -30,6 +30,9 @@ ctypedef struct ThreadState:
 
 cdef ThreadState* thread_state() noexcept
 
+cdef tuple entered_hooks()          # the hooks on saved tensors that this thread has entered, the innermost last
+cpdef save_by(tuple hooks)          # replace them
+
 cdef inline bint is_recording() noexcept:
     """Whether an op on a tensor that requires grad gets a node."""
     return not thread_state().modes & ~FORWARD

@@ -224,7 +224,11 @@ def take_saving(thread):
     _saving = thread
 
 
-def save_by(tuple hooks):
+cdef tuple entered_hooks():
+    return _saving.hooks
+
+
+cpdef save_by(tuple hooks):
     """Activate the last of these hooks; each is a tuple of (pack, unpack, `on_save`, `on_write`)."""
     cdef tuple last = hooks[len(hooks) - 1] if hooks else (None,) * 4
     _saving.hooks = hooks
@@ -255,5 +259,17 @@ def end_block(self, *exc_info):
     cdef tuple plans = self._plans, plan = plans[0]
     self._plans = plans[1]
     plan[0 if len(plan) == 3 else 3](plan[2])
+    if self._ended is not None:
+        self._ended()
+
+
+@cython.binding(True)
+def leave_hooks(self, *exc_info):
+    """End the innermost hooks on saved tensors of this thread, whoever entered them; then call `self._ended`."""
+    cdef tuple plans = self._plans, hooks = entered_hooks()
+    if not hooks:
+        raise RuntimeError("saved_tensors_hooks: there are no hooks in this thread that could end")
+    self._plans = None if plans is None else plans[1]
+    save_by(hooks[:len(hooks) - 1])
     if self._ended is not None:
         self._ended()

@@ -61,7 +61,7 @@ class SavedTensor:
     def __init__(self):
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
 
-    def register_hooks(self, pack_hook, unpack_hook):
+    def register_hooks(self, pack_hook=None, unpack_hook=None):  # None is refused like all that cannot be called
         """Store `pack_hook(tensor)` in place of the tensor, and apply `unpack_hook` to it when the tensor is needed.
 
         Raises RuntimeError if hooks are already registered, or if the tensor is None or has been freed.
@@ -106,7 +106,7 @@ class _SavedIndex(SavedTensor):
     __slots__ = ("_at",)
     _at: int
 
-    def register_hooks(self, pack_hook, unpack_hook):
+    def register_hooks(self, pack_hook=None, unpack_hook=None):
         """Apply both hooks at once: indices are kept unpacked."""
         _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
         indices, _, freed = self._node._place(self._place)

@@ -202,6 +202,24 @@ def _make_wrapper_subclass(
     return make(cls, size, strides, storage_offset, memory_format, dtype, device, requires_grad)
 
 
+@shown
+def module_load(self, other, assign=False):
+    """Return what `Module.load_state_dict` gives a parameter or buffer, `self`, for the value `other` in the state.
+
+    This is a copy of `other` in the memory of `self`, or with `assign` a tensor on the memory of `other`. It is called
+    where `cygrad.__future__.set_swap_module_params_on_conversion` was. A class of tensors whose `__torch_function__`
+    receives it can make another one, which is neither `self` nor `other`.
+
+    >>> import cygrad
+    >>> x = cygrad.zeros(2)
+    >>> x.module_load(cygrad.tensor([1, 2]))
+    tensor([1., 2.])
+    >>> x
+    tensor([1., 2.])
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 # -- pickles --
 
 
@@ -342,6 +360,7 @@ bind(
         "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
         "__torch_dispatch__": classmethod(disabled_torch_dispatch),
         "as_subclass": as_subclass,
+        "module_load": module_load,
         "__init_subclass__": classmethod(__init_subclass__),
         "__torch_function__": classmethod(__torch_function__),
         "__reduce_ex__": __reduce_ex__,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import bind, own_array, was_made_in_inference_mode, was_wrapped
+from cygrad._core.graph.internals import bind, number_of, own_array, was_made_in_inference_mode, was_wrapped
 from cygrad._core.graph.internals import holding_memory as own_memory
 from cygrad._core.graph.opdef import shown, twin
 from cygrad._core.graph.record import result_type as result_type_of
@@ -427,6 +427,7 @@ bind(
         "nelement": nelement,
         "ndimension": ndimension,
         "_is_view": _is_view,
+        "_cdata": property(number_of),
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
         "is_cuda": property(_is_cuda),

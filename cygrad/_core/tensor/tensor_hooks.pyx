@@ -64,6 +64,33 @@ def _backward_hooks(Tensor self not None):
     return node.hooks.tensor_pre.get(self.output_nr_)
 
 
+def _set_backward_hooks(Tensor self not None, hooks):
+    """Have this dictionary of hooks, or none of them, in place of those that were registered."""
+    if hooks is not None and not isinstance(hooks, dict):
+        raise TypeError(f"_backward_hooks must be a dict or None, not {messages.type_name(hooks)}")
+    if not requires_grad(self):
+        if hooks:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return
+    by_output = hooks_of(grad_fn_of(self) or accumulator_of(self), TENSOR_PRE)
+    if hooks is None:
+        by_output.pop(self.output_nr_, None)
+    else:
+        by_output[self.output_nr_] = HookDict(hooks) if type(hooks) is dict else hooks
+
+
+def _delete_backward_hooks(Tensor self not None):
+    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+
+def _grad_fn(Tensor self not None):
+    return self.grad_fn
+
+
+def _delete_grad_fn(Tensor self not None):
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+
 def _post_accumulate_grad_hooks(Tensor self not None):
     if self.accumulator is None or self.accumulator.hooks is None:
         return None
@@ -223,7 +250,8 @@ bind_methods({
     "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "retain_grad": retain_grad,
-    "_backward_hooks": property(_backward_hooks),
+    "_backward_hooks": property(_backward_hooks, _set_backward_hooks, _delete_backward_hooks),
+    "_grad_fn": property(_grad_fn, None, _delete_grad_fn),
     "_post_accumulate_grad_hooks": property(_post_accumulate_grad_hooks),
     "retains_grad": property(retains_grad),
 })

@@ -622,8 +622,13 @@ def call_inside(func, *args, **kwargs):
         _thread.transforms = depth
 
 
+def in_transform():
+    """Whether a transform of functions is running, `vmap` included."""
+    return bool(_thread.transforms) or _has_batch()
+
+
 def _check_backward():
-    if _thread.transforms or _has_batch():
+    if in_transform():
         raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
 
 

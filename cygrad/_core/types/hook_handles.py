@@ -42,14 +42,21 @@ class RemovableHandle:
     (tensor([2., 2.]), 0)
     """
 
-    __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
+    __slots__ = {
+        "extra_dict_ref": "Weak references to other dictionaries that the number is removed from.",
+        "hooks_dict_ref": "Weak reference to the dictionary.",
+        "id": "The number of the hook in its dictionary.",
+    }
     __module__ = "cygrad.utils.hooks"
 
     id: int
-    _hooks: Any
+    hooks_dict_ref: Any
+    extra_dict_ref: tuple[Any, ...]
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self._hooks = weakref.ref(hooks_dict)
+        extra = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(each) for each in extra)
         self.id = next(_ids)
 
     @classmethod
@@ -67,17 +74,21 @@ class RemovableHandle:
         return handle
 
     def __getstate__(self):  # that of PyTorch's class
-        return self._hooks(), self.id
+        extra = tuple(each() for each in self.extra_dict_ref)
+        return (self.hooks_dict_ref(), self.id, extra) if extra else (self.hooks_dict_ref(), self.id)
 
     def __setstate__(self, state):
         hooks, self.id = state[:2]
-        self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
+        self.hooks_dict_ref = weakref.ref(HookDict() if hooks is None else hooks)
+        extra = state[2] if len(state) > 2 else ()
+        self.extra_dict_ref = tuple(weakref.ref(HookDict() if each is None else each) for each in extra)
 
     def remove(self) -> None:
         """Remove the hook; calling this twice is harmless."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ from cygrad._core.graph.inplace import check_resizable
 from cygrad._core.graph.internals import array_of, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import INFERENCE, get_modes
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.memory_format import preserve_format, suggested
 from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
@@ -36,7 +37,7 @@ def resize_(self, *sizes, memory_format=None, **named):
 
 def _resized(t, size, memory_format):
     size = each_integer(tuple(size), "resize_", "size", 1)
-    if t.requires_grad:
+    if t.requires_grad and not get_modes() & INFERENCE:
         raise RuntimeError("cannot resize variables that require grad")
     if all_of(t):
         raise RuntimeError("cannot resize variables that has a forward grad")

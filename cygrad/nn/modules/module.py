@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.nn.modules._module.conversion import convert
 from cygrad.nn.modules._module.exchange import from_torch
 from cygrad.nn.modules._module.hooks import (
     Hooked,
-    OfOneKind,
+    register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from cygrad.nn.modules._module.hooks_of_all import HooksOfAll
 from cygrad.nn.modules._module.members import (
     Members,
     register_module_buffer_registration_hook,
@@ -36,6 +39,7 @@ from cygrad.utils.warning import warn
 
 __all__ = [
     "Module",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
@@ -45,11 +49,7 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-# The hooks of all modules, by PyTorch's names.
-_global_forward_pre_hooks = OfOneKind("forward_pre")
-_global_forward_hooks = OfOneKind("forward")
-_global_backward_pre_hooks = OfOneKind("full_backward_pre")
-_global_backward_hooks = OfOneKind("full_backward")
+sys.modules[__name__].__class__ = HooksOfAll
 _global_buffer_registration_hooks = registration_hooks["_buffers"]
 _global_module_registration_hooks = registration_hooks["_modules"]
 _global_parameter_registration_hooks = registration_hooks["_parameters"]
@@ -207,22 +207,15 @@ class Module(Hooked, Stateful, Members):
         """Replace the data of every parameter, its gradient and every buffer by the result of `fn`.
 
         Parameters and gradients keep their identity, so that an optimizer created earlier still
-        works.
+        works, unless `cygrad.__future__` asks for new ones.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
         with cygrad.no_grad():
-            for parameter in self._parameters.values():
-                if parameter is None:
-                    continue
-                grad = parameter.grad
-                # The gradient must match the data at all times, so it is detached while the data changes.
-                parameter.grad = None
-                parameter.data = fn(parameter.data)
-                if grad is not None:
-                    grad.data = fn(grad.data)
-                    parameter.grad = grad
+            for name, parameter in list(self._parameters.items()):
+                if parameter is not None:
+                    convert(self, name, parameter, fn)
             for name, buffer in self._buffers.items():
                 if is_lazy(buffer):
                     buffer.data = fn(buffer.data)
@@ -271,7 +264,7 @@ class Module(Hooked, Stateful, Members):
                 "work as expected."
             )
 
-        def convert(tensor: Tensor) -> Tensor:
+        def converted(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
             try:
                 moved = tensor.to(*args, **{**kwargs, **ordered}) if args or kwargs or ordered else tensor
@@ -286,7 +279,7 @@ class Module(Hooked, Stateful, Members):
                 return moved
             return tensor.to(moved.device)
 
-        return self._apply(convert)
+        return self._apply(converted)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to `device` without copying: parameters and buffers are uninitialized there.

@@ -12,8 +12,6 @@ before each `forward`. `remove` makes the pruning permanent.
 
 from __future__ import annotations
 
-import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,6 +19,14 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.nn.utils._before_forward import hook_on
+from cygrad.nn.utils._pruning_checks import (
+    _compute_norm,
+    _compute_nparams_toprune,
+    _validate_pruning_amount,
+    _validate_pruning_amount_init,
+    _validate_pruning_dim,
+    _validate_structured_pruning,
+)
 
 __all__ = [
     "BasePruningMethod",
@@ -296,17 +302,12 @@ class _ByAmount(BasePruningMethod):
     """Prunes `amount` of the elements or slices: a fraction in [0, 1], or a count."""
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        if isinstance(self.amount, numbers.Integral):
-            if int(self.amount) > size:
-                raise ValueError(
-                    f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
-                )
-            return int(self.amount)
-        return round(self.amount * size)
+        _validate_pruning_amount(self.amount, size)
+        return _compute_nparams_toprune(self.amount, size)
 
 
 class RandomUnstructured(_ByAmount):
@@ -398,13 +399,8 @@ class _Structured(_ByAmount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return `default_mask` without the chosen slices."""
-        if t.ndim <= 1:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. "
-                f"Found tensor of shape {t.shape} with {t.ndim} dims"
-            )
-        if not -t.ndim <= self.dim < t.ndim:
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         pruned = self._scores(t).topk(self._count(t.shape[self.dim]), largest=False).indices
         return default_mask.clone().index_fill_(self.dim, pruned, 0)
 
@@ -450,7 +446,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def _scores(self, t: Tensor) -> Tensor:
-        return cygrad.norm(t.detach(), p=self.n, dim=[d for d in range(t.ndim) if d != self.dim % t.ndim])
+        return _compute_norm(t.detach(), self.n, self.dim)
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -513,14 +509,6 @@ class CustomFromMask(BasePruningMethod):
 def _without(mask: Tensor, places: Tensor) -> Tensor:
     """Return the mask with zeros at these flat indices."""
     return mask.reshape(-1).index_fill(0, places, 0).reshape(mask.shape)
-
-
-def _check_amount(amount: Any) -> None:
-    if not isinstance(amount, numbers.Real):
-        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    is_share = not isinstance(amount, numbers.Integral)
-    if not 0 <= float(amount) <= (1 if is_share else math.inf):
-        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 # --- Functional interface --

@@ -40,6 +40,8 @@ def pack_padded_sequence(
     >>> packed.data, packed.batch_sizes
     (tensor([1, 3, 2]), tensor([2, 1]))
     """
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     sizes: Tensor = cygrad.as_tensor(lengths, dtype=cygrad.int64)
     if sizes.ndim != 1:
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {sizes.ndim}D cpu Long tensor")
@@ -49,8 +51,6 @@ def pack_padded_sequence(
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     padded = input.transpose(0, 1) if batch_first else input
-    if not padded.numel():
-        raise RuntimeError("Cannot pack empty tensors.")
     steps, batch = padded.shape[0], padded.size(1)
     _check_lengths(sizes, steps, batch)
     batch_sizes = (sizes > cygrad.arange(int(sizes[0])).unsqueeze(1)).sum(1)

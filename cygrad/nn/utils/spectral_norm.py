@@ -7,7 +7,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
-from cygrad.nn.parameter import Parameter
+from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.nn.utils._before_forward import hook_on, take_hook
 from cygrad.nn.utils.parametrizations import as_matrix, iterate, output_dim
 from cygrad.utils.interop import as_tensor
@@ -71,7 +71,7 @@ def spectral_norm(
     """The legacy form of `nn.utils.parametrizations.spectral_norm`.
 
     The parameter becomes `weight_orig`, the estimates of singular vectors are the buffers `weight_u` and
-    `weight_v`. Raises `RuntimeError` if the weight is already normalized.
+    `weight_v`. Raises `RuntimeError` if the weight is already normalized, `ValueError` if it is uninitialized.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -83,6 +83,11 @@ def spectral_norm(
     if hook_on(module, SpectralNorm, name):
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     weight = module._parameters[name]
+    if is_lazy(weight):
+        raise ValueError(
+            "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
+            "forward before applying spectral normalization"
+        )
     rows, columns = as_matrix(weight.detach(), hook.dim).shape
     u, v = (F.normalize(weight.detach().new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in (rows, columns))
     del module._parameters[name]

@@ -8,6 +8,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn.modules.module import Module
+from cygrad.nn.parameter import Parameter
 from cygrad.utils.warning import warn
 
 __all__ = ["functional_call"]
@@ -91,14 +92,12 @@ def _merged(dicts: Any) -> Any:
 
 @contextmanager
 def _replaced(module: Module, given: Any, tie_weights: bool, strict: bool) -> Iterator[None]:
-    own = {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
+    # Not where the names are not needed: a module that contains itself has names without end.
+    own = _names_of_tensors(module) if tie_weights or strict else {}
     values = _with_tied(own, given) if tie_weights else dict(given)
     if strict:
         _check_names(module, own, values)
-    slots = {name: _slot(module, name) for name in values}
+    slots = {name: _slot(module, name, value) for name, value in values.items()}
     for name, value in values.items():
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor\nIt was given for {name}.")
@@ -115,6 +114,13 @@ def _replaced(module: Module, given: Any, tie_weights: bool, strict: bool) -> It
                 table.pop(key, None)
             else:
                 table[key] = before[name]
+
+
+def _names_of_tensors(module: Module) -> dict[str, Tensor]:
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
 
 
 def _with_tied(own: dict[str, Tensor], given: Any) -> dict[str, Any]:
@@ -147,8 +153,8 @@ def _check_names(module: Module, own: dict[str, Tensor], values: dict[str, Any])
         raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:" + "".join(lines))
 
 
-def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
-    """Return the dictionary that holds the tensor of this dotted name, and its key in it."""
+def _slot(module: Module, name: str, value: Any) -> tuple[dict[str, Any], str]:
+    """Return the dictionary that holds, or is to hold, the tensor of this dotted name, and its key in it."""
     path, _, key = name.rpartition(".")
     if not key:
         raise KeyError('tensor name can\'t be empty string ""')
@@ -163,7 +169,7 @@ def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
     former = getattr(owner, key, None)
     if former is not None and not isinstance(former, Tensor):
         raise TypeError(f"attribute `{key}`: {former} is not an instance of torch.Tensor")
-    return owner.__dict__, key
+    return (owner._parameters if former is None and isinstance(value, Parameter) else owner.__dict__), key
 
 
 @contextmanager
@@ -177,3 +183,6 @@ def _reparametrize_module(
     """A block in which the module has these tensors in place of its own."""
     with _replaced(module, parameters_and_buffers, tie_weights, strict):
         yield
+
+
+_functional_call = call_with  # PyTorch's name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cygrad import Tensor
-from cygrad.nn.parameter import Parameter
+from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.nn.utils._before_forward import hook_on, take_hook
 from cygrad.nn.utils.parametrizations import norm_except
 from cygrad.utils.warning import warn
@@ -32,7 +32,7 @@ class WeightNorm:
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
     """The legacy form of `nn.utils.parametrizations.weight_norm`, with the parameters `weight_g` and `weight_v`.
 
-    Raises `RuntimeError` if the weight is already normalized.
+    Raises `RuntimeError` if the weight is already normalized, `ValueError` if it is uninitialized.
 
     >>> from cygrad import nn
     >>> import warnings
@@ -49,6 +49,11 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
+    if is_lazy(weight):
+        raise ValueError(
+            "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward "
+            "before applying weight normalization"
+        )
     del module._parameters[name]
     module.register_parameter(name + "_g", Parameter(norm_except(weight, hook.dim).detach()))
     module.register_parameter(name + "_v", Parameter(weight.detach()))

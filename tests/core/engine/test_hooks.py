@@ -1,5 +1,6 @@
 """Tensor hooks, node hooks, post-accumulate hooks: order, effect, and bad return values."""
 
+import collections
 import gc
 import weakref
 
@@ -533,3 +534,35 @@ def test_hooks_on_a_branch_that_grad_does_not_need_stay_silent():
     w.register_hook(lambda g: runs.append("w"))
     torch.autograd.grad((x * side).sum(), x)
     assert runs == []
+
+
+def test_a_dictionary_takes_the_place_of_a_tensors_hooks():
+    x = leaf(1.0)
+    x.register_hook(lambda grad: grad * 7)
+    hooks = collections.OrderedDict({0: lambda grad: grad * 2})
+    x._backward_hooks = hooks
+    x.sum().backward()
+    assert x.grad.item() == 2 and x._backward_hooks is hooks
+    hooks[1] = lambda grad: grad * 5  # the dictionary remains the program's
+    x.sum().backward()
+    assert x.grad.item() == 12
+    y = x * 1
+    y._backward_hooks = {0: lambda grad: grad * 3}
+    y._backward_hooks = None
+    y.backward()
+    assert y._backward_hooks is None and x.grad.item() == 22
+    torch.ones(1)._backward_hooks = {}
+    with fails(RuntimeError, "cannot register a hook on a tensor that doesn't require gradient"):
+        torch.ones(1)._backward_hooks = hooks
+    with fails(TypeError, "_backward_hooks must be a dict or None, not int"):
+        x._backward_hooks = 1
+
+
+def test_history_and_hooks_cannot_be_deleted():
+    x = leaf(1.0)
+    y = x * 2
+    assert y._grad_fn is y.grad_fn and x._grad_fn is None
+    with fails(RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!"):
+        del y._grad_fn
+    with fails(RuntimeError, "Deletion of _backwards_hooks not allowed!"):
+        del y._backward_hooks

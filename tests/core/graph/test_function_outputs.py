@@ -428,3 +428,24 @@ def test_the_node_that_refuses_a_second_derivative():
     node = torch.autograd.grad(Product.apply(a, 2, b), a, given, create_graph=True)[0].grad_fn
     assert (type(node).__name__, node.name()) == ("Error", "torch::autograd::Error")
     assert [type(each).__name__ for each, _ in node.next_functions] == ["AccumulateGrad", "NoneType", "AccumulateGrad"]
+
+
+def test_a_class_answers_for_an_input_returned_unchanged():
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            args = [each.as_subclass(torch.Tensor) if isinstance(each, cls) else each for each in args]
+            result = func(*args, **(kwargs or {}))
+            return result.as_subclass(cls) if isinstance(result, torch.Tensor) else result
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    assert type(Same.apply(torch.ones(2).as_subclass(Own))) is Own
+    assert type(Same.apply(torch.nn.Parameter(torch.ones(2)))) is torch.Tensor

@@ -287,3 +287,19 @@ def test_input_returned_and_marked_as_not_differentiable():
     y = Stop.apply(x)
     assert not y.requires_grad
     assert x.requires_grad
+
+
+def test_views_without_history_say_that_a_function_made_them():
+    class View(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    view, other = View.apply(torch.ones(2)), leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+        view.add_(other)
+    view.add_(1)

@@ -578,3 +578,20 @@ def test_linearized_functions_may_run_backward():
     output, derivative = func.linearize(f, X)
     assert output == 2 * X.sum()
     assert derivative(V) == 2 * V.sum()
+
+
+def test_a_block_in_which_transforms_see_no_ops():
+    def function(x):
+        assert torch._C._functorch.maybe_current_level()
+        with torch._C._DisableFuncTorch():
+            assert torch._C._functorch.maybe_current_level() is None
+        return x * x
+
+    x = torch.tensor([1.0, 2.0])
+    assert torch.func.vmap(function)(x).tolist() == [1, 4]
+    assert torch.func.vmap(torch.func.grad(function))(x).tolist() == [2, 4]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones(2))
+        with torch._C._DisableFuncTorch():
+            y = dual * 3  # no transform of functions
+        assert torch.autograd.forward_ad.unpack_dual(y).tangent.tolist() == [3, 3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cygrad
@@ -142,6 +142,20 @@ class Hooked:
             )
         self._is_full_backward_hook = full
 
+    # Which forward hooks are called how, by number
+
+    @property
+    def _forward_pre_hooks_with_kwargs(self) -> dict[int, bool]:
+        return _numbers(self._forward_pre_hooks, "with_kwargs")
+
+    @property
+    def _forward_hooks_with_kwargs(self) -> dict[int, bool]:
+        return _numbers(self._forward_hooks, "with_kwargs")
+
+    @property
+    def _forward_hooks_always_called(self) -> dict[int, bool]:
+        return _numbers(self._forward_hooks, "always_call")
+
     # Calls with hooks
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
@@ -166,8 +180,10 @@ class Hooked:
             output = hook.after(self, args, kwargs, output)
         if backward is not None:
             output = backward.watch_outputs(output)
-        if self._is_full_backward_hook is False:
-            register_regular_hooks(self, list(self._backward_hooks.values()), output)
+        own = self._backward_hooks if self._is_full_backward_hook is False else {}
+        regular = [hook for _, hook in _hooks("backward", own)]
+        if regular:
+            register_regular_hooks(self, regular, args, output)
         return output
 
     def _backward_hooks_of_call(self) -> BackwardHooks | None:
@@ -246,7 +262,37 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     ReLU() (tensor([1.]),)
     >>> handle.remove()
     """
+    _refuse_beside("backward")
     return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Like `Module.register_backward_hook`, for every module. Prefer `register_module_full_backward_hook`.
+
+    Raises RuntimeError if there are full backward hooks of all modules.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_backward_hook
+    >>> handle = register_module_backward_hook(lambda module, inputs, outputs: print(module, inputs))
+    >>> nn.ReLU()(cygrad.ones(1, requires_grad=True)).backward()
+    ReLU() (tensor([1.]),)
+    >>> handle.remove()
+    """
+    _refuse_beside("full_backward")
+    return add_hook(_global_hooks, ("backward", hook), prepend=False)
+
+
+def _refuse_beside(other: str) -> None:
+    if any(kind == other for kind, _ in _global_hooks.values()):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+            "Please use only one of them."
+        )
+
+
+def _numbers(hooks: dict[int, Any], flag: str) -> dict[int, bool]:
+    return {number: True for number, hook in hooks.items() if isinstance(hook, ForwardHook) and getattr(hook, flag)}
 
 
 def _entry(hook: Callable[..., Any], with_kwargs: bool, always_call: bool = False) -> Any:
@@ -265,22 +311,3 @@ def _hooks(kind: str, own: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
         if kind_of_hook == kind:
             yield number, hook
     yield from list(own.items())
-
-
-class OfOneKind(Mapping):
-    """The global hooks of one kind, by number. Programs ask whether there are any."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def __getitem__(self, number: int) -> Any:
-        kind, hook = _global_hooks[number]
-        if kind != self._kind:
-            raise KeyError(number)
-        return hook.function if isinstance(hook, ForwardHook) else hook
-
-    def __iter__(self) -> Iterator[int]:
-        return iter([number for number, (kind, _) in _global_hooks.items() if kind == self._kind])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))

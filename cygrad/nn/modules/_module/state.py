@@ -11,6 +11,7 @@ missing and unexpected keys, so if there are any, the copies are made before the
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +21,9 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.parameter import Parameter, is_lazy
+from cygrad.__future__ import get_swap_module_params_on_conversion
+from cygrad.nn.parameter import Buffer, Parameter, is_lazy
+from cygrad.utils import swap_tensors
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
 from cygrad.utils.warning import warn
@@ -42,20 +45,27 @@ class IncompatibleKeys(NamedTuple):
 
 
 class _PreLoadHook:
-    """A pre-load hook that takes the module as its first argument, or with `module=None` none."""
+    """A pre-load hook that takes the module as its first argument, or with `module=None` none.
+
+    The module is referred to weakly, since it holds the hook.
+    """
 
     def __init__(self, function: Callable[..., Any], module: Any) -> None:
+        self._take(function, module)
+
+    def _take(self, function: Callable[..., Any], module: Any) -> None:
         self.function = function
-        self.module = module
+        self.module: Any = None if module is None else weakref.ref(module)
 
     def __call__(self, *args: Any) -> None:
-        self.function(*args) if self.module is None else self.function(self.module, *args)
+        self.function(*args) if self.module is None else self.function(self.module(), *args)
 
     def __getstate__(self) -> dict[str, Any]:  # that of PyTorch's class
-        return {"hook": self.function, "with_module": self.module is not None, "module": self.module}
+        with_module = self.module is not None
+        return {"hook": self.function, "with_module": with_module, "module": self.module() if with_module else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.function, self.module = state["hook"], state.get("module")
+        self._take(state["hook"], state.get("module"))
 
 
 class Stateful:
@@ -184,15 +194,9 @@ class Stateful:
                 local_metadata["assign_to_params_buffers"] = assign
             # Always strict: the result lists missing and unexpected keys regardless of how they are handled.
             module._load_from_state_dict(local_state, prefix, local_metadata, True, *result, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = f"{prefix}{name}."
-                    inner = {k: v for k, v in local_state.items() if k.startswith(below)}
-                    load(child, inner, below)
-            loaded.append(module)
 
         loaded: list[Any] = []
-        load(self, state, "")
+        _walk(self, state, "", load, loaded)
         has_hooks = any(module._load_state_dict_post_hooks for module in loaded)
         if not errors and (has_hooks or not strict or not any(result)):
             errors += _run(copies)
@@ -240,6 +244,8 @@ class Stateful:
                 if error:
                     error_msgs.append(error)
                 else:
+                    if tensor.is_meta and not value.is_meta and not assign:
+                        _warn_of_meta(key)
                     copies.append(partial(self._take, name, key, tensor, value, assign))
             elif strict:
                 missing_keys.append(key)
@@ -262,8 +268,12 @@ class Stateful:
 
     def _take(self, name: str, key: str, tensor: Tensor, value: Tensor, assign: bool) -> str | None:
         """Copy or assign one tensor; return an error message on failure."""
+        how = "swapping" if get_swap_module_params_on_conversion() else "copying"
         try:
-            if assign:
+            if how == "swapping":
+                with cygrad.no_grad():
+                    _swap(tensor, value, assign)
+            elif assign:
                 if isinstance(tensor, Parameter):
                     if not isinstance(value, Parameter):
                         value = Parameter(value, requires_grad=tensor.requires_grad)
@@ -275,7 +285,7 @@ class Stateful:
                     tensor.copy_(value)
         except Exception as error:
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f'While {how} the parameter named "{key}", whose dimensions in the model are '
                 f"{tensor.size()} and whose dimensions in the checkpoint are {value.size()}, "
                 f"an exception occurred : {error.args}."
             )
@@ -327,6 +337,18 @@ class Stateful:
         return add_hook(self._load_state_dict_post_hooks, hook)
 
 
+def _walk(
+    module: Any, state: Mapping[str, Any], prefix: str, load: Callable[[Any, Any, str], None], loaded: list[Any]
+) -> None:
+    """Call `load(module, its part of the state, prefix)` for a module and all below; list them, children first."""
+    load(module, state, prefix)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            _walk(child, {k: v for k, v in state.items() if k.startswith(below)}, below, load, loaded)
+    loaded.append(module)
+
+
 def _run(copies: list[Callable[[], str | None]]) -> list[str]:
     """Make the copies and return the error messages of those that failed."""
     return [error for error in [copy() for copy in copies] if error]
@@ -352,6 +374,30 @@ def _matched(key: str, tensor: Tensor, value: Any) -> tuple[str | None, Any]:
             f"the shape in current model is {tensor.shape}."
         ), None
     return None, value
+
+
+def _swap(tensor: Tensor, value: Tensor, assign: bool) -> None:
+    """Give a parameter or buffer what its method `module_load` makes of the checkpoint's value."""
+    new = tensor.module_load(value, assign=assign)
+    if new is value or new is tensor:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    if isinstance(tensor, Parameter):
+        is_parameter = isinstance(new, Parameter)
+        new = new.requires_grad_(tensor.requires_grad) if is_parameter else Parameter(new, tensor.requires_grad)
+    elif isinstance(tensor, Buffer) and type(new) is Tensor:
+        new = Buffer(new, persistent=tensor.persistent)
+    swap_tensors(tensor, new)
+
+
+def _warn_of_meta(key: str) -> None:
+    warn(
+        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+        "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+        "corresponding key in the module instead of copying them in place?)"
+    )
 
 
 def _unknown_keys(state_dict: Any, prefix: str, local_state: Any, modules: Any) -> list[str]:
