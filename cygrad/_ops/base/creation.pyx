@@ -74,7 +74,7 @@ cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
     if wanted is not None:
         named = wanted if type(wanted) is dtype else type_named(wanted, function)
     if out is not None:
-        return checks().type_of_out(out, named, function)
+        return checks().type_of_out(out, named)
     return default if named is None else named
 
 
@@ -169,8 +169,7 @@ cpdef Tensor fresh(
     if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
-        if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
-            raise checks().cannot_require_grad(requires_grad, t, function)
+        check_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
     if state.observers != NULL and function:
         after(described(function, OP, (), None, (t,)), None, state)
@@ -186,13 +185,23 @@ cpdef Tensor delivered(
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
         raise checks().out_requires_grad(function)
     check_memory(target)
+    if requires_grad:
+        check_grad(requires_grad, target, function)
     if array.shape != target.array.shape:
         take_shape(target, array, False)
     copying.copy_into(target.array, array)
     bump(target, f"{function}(out=)")
     if thread_state().observers != NULL:
         after(described(function, WITH_OUT, (), None, (target,)), None, thread_state())
+    if requires_grad:
+        target.flags |= REQUIRES_GRAD
     return target
+
+
+cdef int check_grad(object requires_grad, Tensor t, str function) except -1:
+    if type(requires_grad) is not bool or not is_float_num(typenum_of(t.array)):
+        raise checks().cannot_require_grad(requires_grad, t, function)
+    return 0
 
 
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
@@ -258,8 +267,10 @@ cpdef bint is_sparse_layout(object layout, str function) except -1:
     return layout is not predicates.strided
 
 
-cpdef bint only_strided(object layout, str function) except -1:
-    """Raise an error if a function that makes dense tensors alone is asked for another layout."""
+cpdef bint only_strided(object layout, str function, object out=None, object device=None) except -1:
+    """Raise an error if a function that makes dense tensors alone is asked for another layout, or for what `out` is not."""
+    if out is not None:
+        checks().check_out(out, layout, device, function)
     if layout is not None and is_sparse_layout(layout, function):
         raise errors.not_made(function, layout._name)
     return False
@@ -275,6 +286,8 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     """
     cdef npy_intp[MAXDIMS] dims
     cdef int ndim
+    if out is not None:
+        checks().check_out(out, layout, device, "zeros")
     if layout is not None and is_sparse_layout(layout, "zeros"):
         return sparse.new_zeros_in(layout, size_of(size, named, "zeros"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
@@ -292,6 +305,8 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
     >>> cygrad.ones(2, dtype=cygrad.int64)
     tensor([1, 1])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "ones")
     if layout is not None and is_sparse_layout(layout, "ones"):
         raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
@@ -307,6 +322,8 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     >>> cygrad.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "empty")
     if layout is not None and is_sparse_layout(layout, "empty"):
         return sparse.new_zeros_in(layout, size_of(size, named, "empty"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
@@ -327,6 +344,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     tensor([[7, 7],
             [7, 7]])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "full")
     if layout is not None and is_sparse_layout(layout, "full"):
         raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
