@@ -159,6 +159,15 @@ cdef dict _only_named = {}              # those without arrays, by name
 cdef class _Missing(dtype):
     """A dtype that no tensor can have here: it can be named, compared, and asked for what it is."""
 
+    @property
+    def is_signed(self):
+        """Whether the dtype can represent negative numbers. Raises RuntimeError for quantized numbers and mere bits."""
+        if self.name.startswith("q"):
+            raise RuntimeError("isSignedType not supported for quantized types")
+        if self.name.startswith("bits"):
+            raise RuntimeError("Bits types are undefined")
+        return _is_signed(self.name)
+
 
 def beyond_numpy():
     """Return the names of the dtypes that NumPy lacks."""

@@ -14,11 +14,15 @@ from numpy cimport (
     NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
+from numpy import iinfo
+
 from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
-from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.types.dtypes cimport (
+    FLOATING, as_dtype, default_dtype, dtype, dtype_of_num, dtype_of_scalar, is_float_num)
 from cygrad._core.graph.dual cimport is_forward, spread
 from cygrad._core.graph.observers cimport OP, WITH_OUT, Recorded, after, described, dispatched, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
+from cygrad._core.runtime import settings
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_DETACH, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
@@ -137,6 +141,27 @@ cdef object fitting(object value, dtype wanted):
             or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
         return value
     return copying.element(value, wanted.numpy)        # checks the range, which takes longer than all the rest
+
+
+cdef bint fills = False        # whether a program asks for deterministic algorithms
+
+
+def set_filling(bint on):
+    """Set whether `uninitialized` fills memory."""
+    global fills
+    fills = on
+
+
+settings.filling_followers.append(set_filling)
+
+
+cpdef object uninitialized(object array):
+    """Return an array whose elements are not set; filled with NaN, True or the largest integer if `fills`."""
+    cdef dtype kind
+    if fills and array.size:
+        kind = dtype_of_num(typenum_of(array))
+        array.fill(float("nan") if kind.category >= FLOATING else kind.numpy.kind == "b" or iinfo(kind.numpy).max)
+    return array
 
 
 cpdef object filled(tuple size, object value, dtype wanted, object place=None):
@@ -328,10 +353,13 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
         return sparse.new_zeros_in(layout, size_of(size, named, "empty"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "empty")
-    array = filled(size_of(size, named, "empty"), None, wanted, place)
+    shape = size_of(size, named, "empty")
+    if out is not None and out.shape == shape:
+        return delivered((<Tensor>out).array, out, requires_grad, "empty")      # which keeps its elements
+    array = filled(shape, None, wanted, place)
     if memory_format is not None:
         array = blank_like(wrap(array), wanted, memory_format)
-    return delivered(array, out, requires_grad, "empty")
+    return delivered(uninitialized(array), out, requires_grad, "empty")
 
 
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
@@ -432,6 +460,8 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
             fill(<ndarray>array, value)
         else:
             array.fill(value)
+    else:
+        array = uninitialized(array)
     out = fresh(array, requires_grad, function, t)
     spread(t, out)
     return out

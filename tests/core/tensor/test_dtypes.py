@@ -36,6 +36,10 @@ def test_conversions_by_name(name):
     assert t.to(kind).tolist() == np.array([0.0, 1.0, 2.5]).astype(kind.numpy).tolist()
 
 
+def test_conversion_to_the_default_type():
+    assert torch.ones(2, dtype=torch.int64).type(torch.Tensor).dtype is torch.get_default_dtype()
+
+
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 def test_wide_unsigned_integers(name):
     kind = getattr(torch, name)
