@@ -24,8 +24,8 @@ class _Switches:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Request algorithms that give the same result each time. On the CPU all algorithms of cygrad do.
 
-    Memory that `empty`, `empty_like`, `resize_` and their kind leave uninitialized is filled meanwhile: with NaN, or the
-    largest integer, or True (unless `cygrad.utils.deterministic.fill_uninitialized_memory` is False).
+    Memory that `empty`, `empty_like`, `resize_` and their kind leave uninitialized is filled meanwhile: with NaN, the
+    largest integer or True (unless `cygrad.utils.deterministic.fill_uninitialized_memory` is False).
 
     On GPUs, sums into a common location (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
     order, which takes longer.

@@ -132,8 +132,8 @@ def _reshaped(t, sizes):
 def dim_order(self, *, ambiguity_check=False):
     """Return the dimensions in memory order, outermost first.
 
-    With `ambiguity_check`, raises RuntimeError if several orders describe this tensor: if a length is 1, or neighbors have
-    equal strides. A list of memory formats allows that if exactly one of them fits.
+    With `ambiguity_check`, raises RuntimeError if several orders describe this tensor: if a length is 1, or
+    neighbors have equal strides. A list of memory formats allows that if exactly one of them fits.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 3).t().dim_order()

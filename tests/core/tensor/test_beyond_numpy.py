@@ -129,9 +129,9 @@ def test_promotion_of_short_unsigned_integers():
 def test_signs():
     assert torch.int3.is_signed and torch.float8_e5m2.is_signed and not torch.uint3.is_signed
     with fails(RuntimeError, "isSignedType not supported for quantized types"):
-        torch.quint8.is_signed
+        assert torch.quint8.is_signed
     with fails(RuntimeError, "Bits types are undefined"):
-        torch.bits8.is_signed
+        assert torch.bits8.is_signed
 
 
 def test_schemes():
