@@ -247,7 +247,8 @@ _ON_FIRST_USE |= dict.fromkeys(
 
 _ON_FIRST_USE |= dict.fromkeys(
     """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _assert_scalar _assert_tensor_metadata
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _amp_foreach_non_finite_check_and_unscale_
+        _amp_update_scale_ _assert_scalar _assert_tensor_metadata
         _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _conj
         _conj_physical _convolution _convolution_mode _ctc_loss _dim_arange _embedding_bag
         _embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges

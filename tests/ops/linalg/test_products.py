@@ -7,6 +7,7 @@ import pytest
 
 import cygrad as torch
 from cygrad.nn import functional as F
+from helpers import fails
 
 # --- Saved tensors -----------------------------------------------------------------------------
 
