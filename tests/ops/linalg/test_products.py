@@ -269,3 +269,25 @@ def test_wrong_products_of_bytes(kinds, shapes, line):
     a, b, *out = [torch.ones(shape, dtype=getattr(torch, kind)) for kind, shape in zip(kinds, shapes)]
     with fails(RuntimeError, f"int_mm_out_cpu: {line}"):
         torch._int_mm(a, b, out=out[0] if out else None)
+
+
+@pytest.mark.parametrize("name", ["beta", "alpha"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_boolean_factors_of_addr(name, dtype):
+    matrix, vector = torch.ones(2, 2, dtype=dtype), torch.ones(2, dtype=dtype)
+    with fails(RuntimeError, f"Boolean {name} only supported for Boolean results."):
+        torch.addr(matrix, vector, vector, **{name: True})
+    assert torch.addr(matrix.bool(), vector.bool(), vector.bool(), **{name: True}).all()
+
+
+def test_einsum_of_an_empty_list():
+    with fails(ValueError, "einsum(): must specify the equation string and at least one operand, or at least ..."):
+        torch.einsum("", [])
+
+
+@pytest.mark.parametrize("use_gelu", [True, False])
+def test_activations_of_products_with_out(use_gelu):
+    a, b, out = torch.randn(2, 3), torch.randn(3, 4), torch.empty(2, 4)
+    expected = torch._addmm_activation(torch.ones(4), a, b, beta=0.5, use_gelu=use_gelu)
+    assert torch._addmm_activation(torch.ones(4), a, b, beta=0.5, use_gelu=use_gelu, out=out) is out
+    assert out.equal(expected)
