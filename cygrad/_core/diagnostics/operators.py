@@ -100,7 +100,8 @@ def _is_called():
     code = frame.f_code
     if not opname[code.co_code[frame.f_lasti]].startswith("CALL"):
         return False
-    return any(name == "getattr" or name.startswith("__") for name in code.co_names)
+    names = code.co_names
+    return "operator" not in names and any(name == "getattr" or name.startswith("__") for name in names)
 
 
 def _is_of_others(value):

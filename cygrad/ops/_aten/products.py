@@ -31,9 +31,8 @@ def _sparse_mm_reduce_impl(self, other, reduce):
 def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False, out=None):
     """Return `addmm`, and then `relu` or `gelu`."""
     result = cygrad.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-    if use_gelu:
-        return activations.gelu(result) if out is None else cygrad.ops.aten.gelu(result, out=out)
-    return result.relu() if out is None else cygrad.clamp(result, min=0, out=out)
+    found = activations.gelu(result) if use_gelu else result.relu()
+    return found if out is None else cygrad.add(found, 0, out=out)  # which checks `out`, and gives it the shape
 
 
 @aten
