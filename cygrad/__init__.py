@@ -247,11 +247,12 @@ _ON_FIRST_USE |= dict.fromkeys(
 
 _ON_FIRST_USE |= dict.fromkeys(
     """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _assert_scalar _assert_tensor_metadata
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _amp_foreach_non_finite_check_and_unscale_
+        _amp_update_scale_ _assert_scalar _assert_tensor_metadata
         _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _conj
         _conj_physical _convolution _convolution_mode _ctc_loss _dim_arange _embedding_bag
         _embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges
-        _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _is_all_true _is_any_true _linalg_check_errors
+        _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _int_mm _is_all_true _is_any_true _linalg_check_errors
         _linalg_det _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd _log_softmax
         _native_batch_norm_legit _native_batch_norm_legit_no_training _prelu_kernel _reshape_from_tensor
         _resize_output_ _safe_softmax _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention

@@ -9,6 +9,7 @@ for the dtype.
 ('TypedStorage', True, False)
 """
 
+import functools
 from typing import Any
 
 import cygrad
@@ -46,6 +47,16 @@ def _wrong(cls: type) -> str:
         f"<class 'torch.{cls.__name__}'>.__new__ received an invalid combination of arguments. Expected one of:\n"
         "  no arguments, a size, a sequence of numbers, or wrap_storage=UntypedStorage"
     )
+
+
+@functools.cache
+def _dtype_to_storage_type_map() -> dict[Any, str]:
+    return {getattr(cygrad, kind): f"{name}Storage" for name, kind in DTYPES.items()}
+
+
+@functools.cache
+def _storage_type_to_dtype_map() -> dict[str, Any]:
+    return {name: kind for kind, name in _dtype_to_storage_type_map().items()}
 
 
 _DOC = """A storage of {dtype}: called with nothing, a size, a sequence, or `wrap_storage`. Prefer `UntypedStorage`.

@@ -169,3 +169,85 @@ def test_a_loss_that_is_always_nan_is_told_once():
     assert caught[0].filename == __file__
     iterate(300)
     assert scaler.get_scale() == 0 and cygrad.equal(model.weight, before)
+
+
+# --- Optimizers that unscale gradients themselves ----------------------------------------------
+
+
+class _OfScaler(cygrad.optim.SGD):
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None, *, grad_scaler=None):
+        self.seen = grad_scaler, hasattr(self, "found_inf")
+
+
+class _OfNumbers(cygrad.optim.SGD):
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        self.seen = self.grad_scale, self.found_inf
+        return "done"
+
+
+def scaled_gradient(kind, factor=1.0):
+    w = cygrad.ones(2, requires_grad=True)
+    scaler, optimizer = GradScaler("cpu", init_scale=4.0), kind([w], lr=0.1)
+    scaler.scale((w * factor).sum()).backward()
+    return scaler, optimizer, w
+
+
+def test_such_an_optimizer_may_receive_the_scaler():
+    scaler, optimizer, w = scaled_gradient(_OfScaler)
+    with pytest.warns(FutureWarning, match="GradScaler is going to stop passing itself as a keyword argument"):
+        scaler.step(optimizer)
+    assert optimizer.seen == (scaler, False) and w.grad.tolist() == [4, 4]
+    with pytest.raises(RuntimeError, match="has already been called"):
+        scaler.step(optimizer)
+
+
+@pytest.mark.parametrize("factor, nonfinite", [(1.0, 0.0), (float("inf"), 1.0)])
+def test_such_an_optimizer_receives_scale_and_finding(factor, nonfinite):
+    scaler, optimizer, w = scaled_gradient(_OfNumbers, factor)
+    assert scaler.step(optimizer) == "done"
+    scale, found = optimizer.seen
+    assert scale.item() == 4 and found.item() == nonfinite and w.grad.tolist() == [4 * factor] * 2
+    assert not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
+    scaler.update()
+    assert scaler.get_scale() == (2 if nonfinite else 4)
+
+
+def test_such_an_optimizer_does_not_unscale_twice():
+    scaler, optimizer, w = scaled_gradient(_OfNumbers)
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    assert optimizer.seen[0] is None and optimizer.seen[1].item() == 0 and w.grad.tolist() == [1, 1]
+
+
+# --- The steps of a scaler as functions --------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", [cygrad.float32, cygrad.float16])
+def test_unscaling_finds_what_is_not_finite(bad, kind):
+    found, scale = cygrad.zeros(1), cygrad.full((1,), 0.25)
+    grads = [cygrad.full((3, 2), 4.0, dtype=kind).t(), cygrad.full((2, 4), 8.0, dtype=kind)[:, ::2]]
+    cygrad._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+    assert found.item() == 0 and grads[0].unique().tolist() == [1] and grads[1].unique().tolist() == [2]
+    grads[1][1, 1] = bad
+    cygrad._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+    assert found.item() == 1
+    with pytest.raises(RuntimeError, match="found_inf must be a float tensor"):
+        cygrad._amp_foreach_non_finite_check_and_unscale_(grads, found.double(), scale)
+    with pytest.raises(RuntimeError, match="inv_scale must be a 1-element tensor"):
+        cygrad._amp_foreach_non_finite_check_and_unscale_(grads, found, cygrad.ones(2))
+
+
+def test_updates_of_a_scale():
+    scale, steps = cygrad.full((1,), 4.0), cygrad.zeros(1, dtype=cygrad.int32)
+    expected = [(0.0, 4.0, 1), (0.0, 8.0, 0), (1.0, 2.0, 0), (0.0, 2.0, 1), (1.0, 0.5, 0)]
+    for found, size, count in expected:
+        assert cygrad._amp_update_scale_(scale, steps, cygrad.full((1,), found), 2.0, 0.25, 2) is scale
+        assert (scale.item(), steps.item()) == (size, count)
+    with pytest.raises(RuntimeError, match="growth_tracker must be an int tensor"):
+        cygrad._amp_update_scale_(scale, steps.float(), cygrad.zeros(1), 2.0, 0.25, 2)
+    assert scale.item() == 0.5

@@ -37,7 +37,7 @@ _MODULES = (
     "_nn",
 )  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
-_OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
+_OF_PACKAGE = {"StorageBase": "StorageBase", "TensorBase": "Tensor", "_TensorBase": "Tensor"}
 _OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._schema.parse_schema"}
 _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
@@ -88,6 +88,16 @@ def _get_mkldnn_enabled() -> bool:
 def _get_deterministic_algorithms() -> bool:
     """Whether deterministic algorithms are asked for."""
     return cygrad.are_deterministic_algorithms_enabled()
+
+
+def _get_deterministic_fill_uninitialized_memory() -> bool:
+    """Whether `empty` fills its results while deterministic algorithms are requested."""
+    return cygrad.utils.deterministic.fill_uninitialized_memory
+
+
+def _set_deterministic_fill_uninitialized_memory(fill: bool) -> None:
+    """Set `utils.deterministic.fill_uninitialized_memory`."""
+    cygrad.utils.deterministic.fill_uninitialized_memory = fill
 
 
 def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:

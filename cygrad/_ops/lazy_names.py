@@ -26,8 +26,8 @@ FUNCTIONS = {
         "nextafter_ xlogy xlogy_ "
     ),
     "elementwise.complex": (
-        "adjoint angle complex conj imag is_conj is_neg polar real resolve_conj resolve_neg view_as_complex "
-        "view_as_real "
+        "_neg_view adjoint angle complex conj imag is_conj is_neg polar real resolve_conj resolve_neg "
+        "view_as_complex view_as_real "
     ),
     "elementwise.gamma_functions": (
         "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma "
@@ -315,7 +315,7 @@ METHODS = {
         "nextafter nextafter_ xlogy xlogy_ "
     ),
     "elementwise.complex": (
-        "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
+        "H _neg_view adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
     ),
     "elementwise.gamma_functions": (
         "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma "

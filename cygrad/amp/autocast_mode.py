@@ -88,8 +88,6 @@ class autocast(Block):
                 f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             return False
-        if self.device in ("cpu", "cuda") and self.fast_dtype == core.dtypes.dtype_named("bfloat16"):
-            cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that states what to install
         return True
 
     @property

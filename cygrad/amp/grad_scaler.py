@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections import defaultdict
 from enum import Enum
 from typing import Any
@@ -33,7 +34,7 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh_state() -> dict[str, Any]:
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "nonfinite": None}
 
 
@@ -90,7 +91,7 @@ class GradScaler:
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._growth_tracker: Any = 0  # steps since the scale changed or a gradient was not finite
-        self._per_optimizer: defaultdict[int, dict[str, Any]] = defaultdict(_fresh_state)
+        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
     # Iteration
 
@@ -133,7 +134,7 @@ class GradScaler:
         if not self._enabled:
             return
         scale = self._check_scale("unscale_")
-        state = self._per_optimizer[id(optimizer)]
+        state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] == OptState.STEPPED:
@@ -177,9 +178,13 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_scale("step")
-        state = self._per_optimizer[id(optimizer)]
+        state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._hand_over(optimizer, state, args, kwargs)
+            state["stage"] = OptState.STEPPED
+            return result
         if state["stage"] == OptState.READY:
             self.unscale_(optimizer)
         if state["nonfinite"] is None:
@@ -193,6 +198,31 @@ class GradScaler:
             with optim.unless(array_of(found)):
                 return optimizer.step(*args, **kwargs)
         return None if found else optimizer.step(*args, **kwargs)
+
+    def _hand_over(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call the step of an optimizer that unscales gradients and skips steps itself, and tell it what it needs."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near "
+                "future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and "
+                "let the optimizer use them directly.",
+                FutureWarning,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        scale = self._check_scale("step")
+        if state["stage"] == OptState.READY:
+            grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            finite = [(g._values() if g.is_sparse else g).isfinite().all().to(scale.device) for g in grads]
+            state["nonfinite"] = cygrad.stack(finite).all().logical_not() if grads else None
+            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+        found = bool(state["nonfinite"])
+        optimizer.found_inf = cygrad.full((), float(found), dtype=cygrad.float32, device=scale.device)
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the scale, or set it to `new_scale`, at the end of each iteration.
@@ -210,13 +240,13 @@ class GradScaler:
         if new_scale is not None:
             self._set_scale(scale, new_scale)
         else:
-            found = [s["nonfinite"] for s in self._per_optimizer.values() if s["nonfinite"] is not None]
+            found = [s["nonfinite"] for s in self._per_optimizer_states.values() if s["nonfinite"] is not None]
             if not found:
                 raise AssertionError(
                     "No inf checks were recorded prior to update.\nCall scaler.step(optimizer) first in each iteration."
                 )
             self._adapt(scale, found)
-        self._per_optimizer.clear()
+        self._per_optimizer_states.clear()
 
     def _adapt(self, scale: Tensor, found: list[Any]) -> None:
         if not isinstance(self._growth_tracker, Tensor):
@@ -266,6 +296,14 @@ class GradScaler:
 
     def _steps(self) -> int:
         return int(self._growth_tracker)
+
+    @property
+    def _init_growth_tracker(self) -> int:
+        return self._steps()
+
+    @_init_growth_tracker.setter
+    def _init_growth_tracker(self, steps: int) -> None:
+        self._growth_tracker = steps
 
     def get_scale(self) -> float:
         """Return the scale; 1.0 if disabled.
@@ -392,7 +430,7 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
-            if self._per_optimizer:
+            if self._per_optimizer_states:
                 raise AssertionError(
                     "A GradScaler instance may only be pickled at the beginning of an iteration, "
                     "or at the end after scaler.update()."

@@ -1,14 +1,14 @@
 """`fill_uninitialized_memory`: whether `empty` fills its results with NaN while deterministic algorithms are on.
 
-cygrad keeps the setting for programs that read it. Memory of new tensors is not filled: `empty` returns what was there.
+So a program that reads what it has not written gives the same result each time, and shows it.
 """
 
 import sys
 from types import ModuleType
 
-__all__: list[str] = []
+from cygrad._core.runtime import settings
 
-_kept = {"fill_uninitialized_memory": True}
+__all__: list[str] = []
 
 
 class _Deterministic(ModuleType):
@@ -17,13 +17,13 @@ class _Deterministic(ModuleType):
     @property
     def fill_uninitialized_memory(self):
         """The setting."""
-        return _kept["fill_uninitialized_memory"]
+        return settings.fills_new_memory()
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode):
         if not isinstance(mode, bool):
             raise TypeError(f"fill_uninitialized_memory must be a bool, not {type(mode).__name__}")
-        _kept["fill_uninitialized_memory"] = mode
+        settings.set_fills_new_memory(mode)
 
 
 sys.modules[__name__].__class__ = _Deterministic

@@ -489,7 +489,7 @@ NO_SUMS = {
     narrow_copy permute_copy positive ravel real reshape reshape_as resolve_conj resolve_neg row_stack select_copy
     slice_copy split_copy split_with_sizes_copy squeeze_copy swapaxes t_copy tensor_split transpose_copy type_as
     unbind_copy unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as view_copy vsplit
-    vstack
+    vstack _neg_view
     """,
     "is computed for each element by itself, or of a few": """
     frexp glu rrelu square float_power linalg_cross cross diff gradient vander linalg_vander pad.reflect1 pad.reflect2

@@ -181,6 +181,7 @@ INWARD = {
     ("cygrad/utils/checkpoint.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/utils/debugging.py", "cygrad._core.runtime.interrupt_safe"),
     ("cygrad/utils/debugging.py", "cygrad._core.diagnostics.graph_growth"),
+    ("cygrad/utils/deterministic.py", "cygrad._core.runtime.settings"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.creation.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.types.hook_handles"),
     ("cygrad/utils/warning.py", "cygrad._core.errors.sites"),

@@ -349,7 +349,9 @@ def test_scalers_and_logs():
     optimizer = torch.optim.SGD([w], lr=0.1)
     scaler.scale(w.sum()).backward()
     scaler.unscale_(optimizer)
-    assert scaler._per_optimizer[id(optimizer)]["stage"] is OptState.UNSCALED
+    assert scaler._per_optimizer_states[id(optimizer)]["stage"] is OptState.UNSCALED
+    scaler._init_growth_tracker = 7
+    assert scaler.state_dict()["_growth_tracker"] == scaler._init_growth_tracker == 7
     groups = torch.optim.Optimizer._group_tensors_by_device_and_dtype([[w], [w * 2]], with_indices=True)
     assert list(groups) == [(w.device, w.dtype)] and groups[w.device, w.dtype][1] == [0]
 

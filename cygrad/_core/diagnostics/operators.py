@@ -1,5 +1,8 @@
 """Errors for operators on a tensor and a value that is not a valid operand."""
 
+import sys
+from opcode import opname
+
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 
@@ -64,6 +67,8 @@ def unsupported_operand(symbol, a, b):
         return NotImplemented
     if isinstance(other, _SEQUENCES) and (symbol == "*" or (symbol == "+" and other is a)):
         return NotImplemented  # Python repeats or joins the sequence, or raises
+    if _is_called():
+        return NotImplemented
     raise TypeError(
         f"unsupported operand type(s) for {symbol}: '{messages.type_name(a)}' and '{messages.type_name(b)}'"
     )
@@ -78,9 +83,25 @@ def incomparable(symbol, a, b):
     reflected = _COMPARISONS.get(symbol)  # None: Python compares the identities in the end
     if reflected is None or _is_of_others(b) and getattr(type(b), reflected) is not getattr(object, reflected):
         return NotImplemented
+    if _is_called():
+        return NotImplemented
     raise TypeError(
         f"'{symbol}' not supported between instances of '{messages.type_name(a)}' and '{messages.type_name(b)}'"
     )
+
+
+def _is_called():
+    """Whether the program calls the method, as in `t.__add__(x)`, instead of writing the operator.
+
+    The method returns NotImplemented then. For an operator, and for the functions of the module `operator`, which look
+    the same from here but for their names, Python would raise the error, but call the class `torch.Tensor`.
+    """
+    frame = sys._getframe(2)
+    code = frame.f_code
+    if not opname[code.co_code[frame.f_lasti]].startswith("CALL"):
+        return False
+    names = code.co_names
+    return "operator" not in names and any(name == "getattr" or name.startswith("__") for name in names)
 
 
 def _is_of_others(value):

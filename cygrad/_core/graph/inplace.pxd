@@ -21,8 +21,8 @@ cdef Tensor out_argument(OpDef op, object out)          # returns `out`, None or
 cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1
 cdef Tensor old_value(Tensor t)                         # a copy with the same history
 cdef int check_memory(Tensor t, bint may_overlap=*) except -1
-cdef int check_operand_memory(Tensor out, object operand) except -1
 cpdef int check_apart(Tensor out, object operand) except -1
+cpdef int check_operand_memory(Tensor out, object operand) except -1
 cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps) except -1
 cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs)
 cpdef int check_resizable(Tensor t) except -1

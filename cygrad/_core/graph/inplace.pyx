@@ -215,7 +215,7 @@ def are_alike(tuple values):
     return True
 
 
-cdef int check_operand_memory(Tensor out, object operand) except -1:
+cpdef int check_operand_memory(Tensor out, object operand) except -1:
     """Raise if an operand overlaps `out` without being exactly the same elements."""
     if operand is out or not isinstance(operand, Tensor):
         return 0

@@ -16,11 +16,16 @@ class _Switches:
     """The current settings."""
 
     debug_mode = 0  # 0, 1 or 2
+    warn_only = False  # as requested, even if determinism is not
+    fills_new_memory = True  # while determinism is requested
     warn_always = False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Request algorithms that give the same result each time. On the CPU all algorithms of cygrad do.
+
+    Memory that `empty`, `empty_like`, `resize_` and their kind leave uninitialized is filled meanwhile: with NaN, the
+    largest integer or True (unless `cygrad.utils.deterministic.fill_uninitialized_memory` is False).
 
     On GPUs, sums into a common location (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
     order, which takes longer.
@@ -33,12 +38,35 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     if type(mode) is not bool:
         raise messages.wrong_type("_set_deterministic_algorithms", "mode", 1, "bool", mode)
+    if type(warn_only) is not bool:
+        raise messages.wrong_keyword("_set_deterministic_algorithms", "warn_only", "bool", warn_only)
     _set_debug_mode((1 if warn_only else 2) if mode else 0)
+    _Switches.warn_only = warn_only
+
+
+filling_followers: list = []  # called with whether uninitialized memory is to be filled
 
 
 def _set_debug_mode(mode):
-    _Switches.debug_mode = mode
+    _Switches.debug_mode, _Switches.warn_only = mode, mode == 1
     switches.in_order = mode > 0
+    _tell_filling()
+
+
+def fills_new_memory() -> bool:
+    """Whether `empty` fills its results while deterministic algorithms are requested."""
+    return _Switches.fills_new_memory
+
+
+def set_fills_new_memory(mode: bool) -> None:
+    """Set whether `empty` fills its results while deterministic algorithms are requested."""
+    _Switches.fills_new_memory = mode
+    _tell_filling()
+
+
+def _tell_filling():
+    for follow in filling_followers:
+        follow(_Switches.debug_mode > 0 and _Switches.fills_new_memory)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -58,7 +86,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
     >>> cygrad.is_deterministic_algorithms_warn_only_enabled()
     False
     """
-    return _Switches.debug_mode == 1
+    return _Switches.warn_only
 
 
 def number_of_mode(debug_mode):

@@ -253,6 +253,21 @@ cdef ndarray narrowed(ndarray array, dtype wanted):
     return cast(array, wanted.num)
 
 
+# -- storages ----------------------------------------------------------------------------------------------
+
+cdef ndarray stored(object storage, dtype wanted):
+    """Return the elements of a storage without copying them; bytes are taken as elements of the dtype, or of int64."""
+    cdef object kind = getattr(storage, "dtype", None)
+    if kind is not None and wanted is not None and kind is not wanted:
+        raise RuntimeError(f"Expected a Storage of type {wanted.type_name} or an UntypedStorage, but got "
+                           f"{kind.type_name}")
+    array = held_array(storage._flat.cpu())
+    if kind is None:
+        wanted = wanted or dtype_of_scalar(0)
+        array = array[: array.size - array.size % wanted.itemsize].view(wanted.numpy)
+    return array
+
+
 # -- putting it together -----------------------------------------------------------------------------------
 
 cdef ndarray data_array(object data, dtype wanted):
@@ -267,8 +282,11 @@ cdef ndarray data_array(object data, dtype wanted):
         return copied(data, wanted)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if not isinstance(data, (list, tuple, int, float, complex)) and hasattr(data, "__array__"):
-        return copied(data, wanted)
+    if not isinstance(data, (list, tuple, int, float, complex)):
+        if hasattr(data, "__array__"):
+            return copied(data, wanted)
+        if getattr(data, "_is_storage", False):
+            return stored(data, wanted)
     if type(data) not in PLAIN and hasattr(data, "__dlpack__"):
         return copied(np.from_dlpack(data), wanted)
     target.ndim = shape_of(data, dims)
@@ -294,8 +312,10 @@ def legacy_array(tuple args, dict named, dtype wanted, str kind="cpu"):
                            f"{as_device(named['device']).type} was passed")
     if "data" in named:
         args = (named["data"],)
+    elif "size" in named:
+        args = (Size(named["size"]),)
     for name in named:
-        if name not in ("data", "device"):
+        if name not in ("data", "size", "device"):
             raise TypeError(f"new() got an unexpected keyword argument '{name}'\n"
                             "  cygrad.tensor(data, dtype=..., requires_grad=...) takes it")
     if not args:

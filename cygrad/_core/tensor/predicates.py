@@ -260,7 +260,7 @@ def memory_of(tensor):
     own = own_memory(tensor)
     if tensor._base is not None:
         base = memory_of(tensor._base)
-        if _owner(own) is _owner(base):
+        if owner(own) is owner(base):
             return base
     if own.base is None or was_wrapped(tensor):
         return own
@@ -277,7 +277,7 @@ def _whole(array):
     return array
 
 
-def _owner(array):
+def owner(array):
     """Return the object that owns the memory of `array`."""
     if is_array(array):
         return array.data.mem
@@ -289,7 +289,7 @@ def _owner(array):
 def is_same_memory(a, b):
     """Whether two tensors have one storage."""
     first, second = memory_of(a), memory_of(b)
-    return _owner(first) is _owner(second) and address(first) == address(second)
+    return owner(first) is owner(second) and address(first) == address(second)
 
 
 def address(array):

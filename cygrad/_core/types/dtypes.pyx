@@ -159,6 +159,15 @@ cdef dict _only_named = {}              # those without arrays, by name
 cdef class _Missing(dtype):
     """A dtype that no tensor can have here: it can be named, compared, and asked for what it is."""
 
+    @property
+    def is_signed(self):
+        """Whether the dtype can represent negative numbers. Raises RuntimeError for quantized numbers and mere bits."""
+        if self.name.startswith("q"):
+            raise RuntimeError("isSignedType not supported for quantized types")
+        if self.name.startswith("bits"):
+            raise RuntimeError("Bits types are undefined")
+        return _is_signed(self.name)
+
 
 def beyond_numpy():
     """Return the names of the dtypes that NumPy lacks."""
@@ -308,12 +317,29 @@ cdef dtype promote_types(dtype a, dtype b):
     return found
 
 
-cdef inline bint is_wide_unsigned(dtype d) noexcept:
-    return d.category == INTEGRAL and d.itemsize > 1 and not d.is_signed
+cdef inline bint is_bare_unsigned(dtype d) noexcept:
+    """Whether d is one of the unsigned integers that have few ops: all but uint8."""
+    return d.category == INTEGRAL and not d.is_signed and d.name != "uint8"
+
+
+cdef inline bint _is_mere_bits(dtype d):
+    return d.name.startswith("bits") or (d.num < 0 and d.category == INTEGRAL and d.is_signed)
+
+
+cdef int _check_promotable(dtype a, dtype b) except -1:
+    """Refuse a promotion of quantized numbers and of mere bits, which have no values to keep."""
+    if a.name.startswith("q") or b.name.startswith("q"):
+        raise RuntimeError(
+            "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
+            f"offending types: {a.type_name} {b.type_name}")
+    if _is_mere_bits(a) or _is_mere_bits(b):
+        raise RuntimeError(f"Promotion from {a.type_name} and {b.type_name} is unsupported.")
+    return 0
 
 
 cdef dtype _promote(dtype a, dtype b):
-    if (is_wide_unsigned(a) and b.category != FLOATING) or (is_wide_unsigned(b) and a.category != FLOATING):
+    _check_promotable(a, b)
+    if (is_bare_unsigned(a) and b.category != FLOATING) or (is_bare_unsigned(b) and a.category != FLOATING):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
                            f"{a.type_name} and {b.type_name}")
     if (a.category == FLOATING and a.itemsize == 1) or (b.category == FLOATING and b.itemsize == 1):
@@ -322,14 +348,21 @@ cdef dtype _promote(dtype a, dtype b):
     if a.category < b.category:
         a, b = b, a
     if a.category > b.category:
-        if a.category == COMPLEX and b.category == FLOATING and b.itemsize * 2 > a.itemsize:
-            return _by_name["complex128"]
-        return a
+        return _complex_holding(a, b) if a.category == COMPLEX and b.category == FLOATING else a
     if a.category == FLOATING and a.itemsize == b.itemsize:      # float16 and bfloat16
         return _by_name["float32"]
     if a.category == FLOATING or a.category == COMPLEX:
         return a if a.itemsize >= b.itemsize else b
     return dtype_of_num(np.promote_types(a.numpy, b.numpy).num)
+
+
+cdef dtype _complex_holding(dtype a, dtype real):
+    """Return the narrowest complex dtype that holds numbers of the complex dtype `a` and of a real one."""
+    if real.itemsize == 8:
+        return _by_name["complex128"]
+    if a.itemsize == 4 and real.name != "float16":              # complex32 consists of two of float16
+        return _by_name["complex64"]
+    return a
 
 
 cdef dtype dtype_of_scalar(object number):
@@ -385,10 +418,14 @@ def can_cast(from_, to):
     >>> cygrad.can_cast(cygrad.double, cygrad.float), cygrad.can_cast(cygrad.float, cygrad.int)
     (True, False)
     """
-    return dtype_argument(from_, "can_cast", "from_", 1).category <= dtype_argument(to, "can_cast", "to", 2).category
+    cdef dtype given = dtype_argument(from_, "can_cast", "from_", 1), wanted = dtype_argument(to, "can_cast", "to", 2)
+    # Quantized numbers and mere bits do not count as integers.
+    return given.category <= wanted.category or (wanted.num < 0 and given.category != COMPLEX)
 
 
 cdef dtype dtype_argument(object value, str function, str name, int position):
+    if isinstance(value, dtype):        # also one without arrays, of which one may ask
+        return value
     try:
         return as_dtype(value)
     except TypeError:

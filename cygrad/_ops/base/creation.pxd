@@ -14,6 +14,7 @@ cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_p
 cpdef object place_of(Tensor t)                                 # the place of a tensor
 
 cpdef object blank_like(Tensor t, dtype wanted, object memory_format)
+cpdef object uninitialized(object array)                       # marks the elements if the program is deterministic
 cpdef object filled(tuple size, object value, dtype wanted, object place=*)    # uninitialized if `value` is None
 
 # wraps a new array in a tensor of the class of `model`; `given`: arguments that the result does not tell, for dispatch

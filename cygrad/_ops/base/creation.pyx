@@ -14,11 +14,15 @@ from numpy cimport (
     NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
+from numpy import iinfo
+
 from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
-from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.types.dtypes cimport (
+    FLOATING, as_dtype, default_dtype, dtype, dtype_of_num, dtype_of_scalar, is_float_num)
 from cygrad._core.graph.dual cimport is_forward, spread
 from cygrad._core.graph.observers cimport OP, WITH_OUT, Recorded, after, described, dispatched, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
+from cygrad._core.runtime import settings
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_DETACH, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
@@ -74,7 +78,7 @@ cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
     if wanted is not None:
         named = wanted if type(wanted) is dtype else type_named(wanted, function)
     if out is not None:
-        return checks().type_of_out(out, named, function)
+        return checks().type_of_out(out, named)
     return default if named is None else named
 
 
@@ -139,6 +143,27 @@ cdef object fitting(object value, dtype wanted):
     return copying.element(value, wanted.numpy)        # checks the range, which takes longer than all the rest
 
 
+cdef bint fills = False        # whether a program asks for deterministic algorithms
+
+
+def set_filling(bint on):
+    """Set whether `uninitialized` fills memory."""
+    global fills
+    fills = on
+
+
+settings.filling_followers.append(set_filling)
+
+
+cpdef object uninitialized(object array):
+    """Return an array whose elements are not set; filled with NaN, True or the largest integer if `fills`."""
+    cdef dtype kind
+    if fills and array.size:
+        kind = dtype_of_num(typenum_of(array))
+        array.fill(float("nan") if kind.category >= FLOATING else kind.numpy.kind == "b" or iinfo(kind.numpy).max)
+    return array
+
+
 cpdef object filled(tuple size, object value, dtype wanted, object place=None):
     cdef ndarray array
     if value is not None:
@@ -169,8 +194,7 @@ cpdef Tensor fresh(
     if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
-        if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
-            raise checks().cannot_require_grad(requires_grad, t, function)
+        check_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
     if state.observers != NULL and function:
         after(described(function, OP, (), None, (t,)), None, state)
@@ -186,13 +210,23 @@ cpdef Tensor delivered(
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
         raise checks().out_requires_grad(function)
     check_memory(target)
+    if requires_grad:
+        check_grad(requires_grad, target, function)
     if array.shape != target.array.shape:
         take_shape(target, array, False)
     copying.copy_into(target.array, array)
     bump(target, f"{function}(out=)")
     if thread_state().observers != NULL:
         after(described(function, WITH_OUT, (), None, (target,)), None, thread_state())
+    if requires_grad:
+        target.flags |= REQUIRES_GRAD
     return target
+
+
+cdef int check_grad(object requires_grad, Tensor t, str function) except -1:
+    if type(requires_grad) is not bool or not is_float_num(typenum_of(t.array)):
+        raise checks().cannot_require_grad(requires_grad, t, function)
+    return 0
 
 
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
@@ -258,8 +292,10 @@ cpdef bint is_sparse_layout(object layout, str function) except -1:
     return layout is not predicates.strided
 
 
-cpdef bint only_strided(object layout, str function) except -1:
-    """Raise an error if a function that makes dense tensors alone is asked for another layout."""
+cpdef bint only_strided(object layout, str function, object out=None, object device=None) except -1:
+    """Raise an error if a function that makes dense tensors alone is asked for another layout, or for what `out` is not."""
+    if out is not None:
+        checks().check_out(out, layout, device, function)
     if layout is not None and is_sparse_layout(layout, function):
         raise errors.not_made(function, layout._name)
     return False
@@ -275,6 +311,8 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     """
     cdef npy_intp[MAXDIMS] dims
     cdef int ndim
+    if out is not None:
+        checks().check_out(out, layout, device, "zeros")
     if layout is not None and is_sparse_layout(layout, "zeros"):
         return sparse.new_zeros_in(layout, size_of(size, named, "zeros"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
@@ -292,6 +330,8 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
     >>> cygrad.ones(2, dtype=cygrad.int64)
     tensor([1, 1])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "ones")
     if layout is not None and is_sparse_layout(layout, "ones"):
         raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
@@ -307,14 +347,19 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     >>> cygrad.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "empty")
     if layout is not None and is_sparse_layout(layout, "empty"):
         return sparse.new_zeros_in(layout, size_of(size, named, "empty"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "empty")
-    array = filled(size_of(size, named, "empty"), None, wanted, place)
+    shape = size_of(size, named, "empty")
+    if out is not None and out.shape == shape:
+        return delivered((<Tensor>out).array, out, requires_grad, "empty")      # which keeps its elements
+    array = filled(shape, None, wanted, place)
     if memory_format is not None:
         array = blank_like(wrap(array), wanted, memory_format)
-    return delivered(array, out, requires_grad, "empty")
+    return delivered(uninitialized(array), out, requires_grad, "empty")
 
 
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
@@ -327,6 +372,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     tensor([[7, 7],
             [7, 7]])
     """
+    if out is not None:
+        checks().check_out(out, layout, device, "full")
     if layout is not None and is_sparse_layout(layout, "full"):
         raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
@@ -413,6 +460,8 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
             fill(<ndarray>array, value)
         else:
             array.fill(value)
+    else:
+        array = uninitialized(array)
     out = fresh(array, requires_grad, function, t)
     spread(t, out)
     return out

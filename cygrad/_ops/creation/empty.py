@@ -17,6 +17,7 @@ from cygrad._ops.base.creation import (
     only_strided,
     place_beside,
     type_of_new,
+    uninitialized,
 )
 
 
@@ -60,7 +61,7 @@ def _strided(size, stride, dtype, default, place, requires_grad, function):
     if any(step < 0 for step in steps) or last * wanted.itemsize >= 2**63:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
     array = made(place, _with_strides, shape, wanted.numpy, last, [n * wanted.itemsize for n in steps])
-    return fresh(array, requires_grad, function)
+    return fresh(uninitialized(array), requires_grad, function)
 
 
 def _with_strides(library, shape, dtype, size, strides):
@@ -100,7 +101,9 @@ def empty_permuted(
         if dim in order[:i]:
             raise RuntimeError("Duplicate dim not allowed")
     array = filled(check_size(tuple(lengths[dim] for dim in order)), None, wanted, place)
-    return fresh(array.transpose([order.index(dim) for dim in range(len(order))]), requires_grad, "empty_permuted")
+    return fresh(
+        uninitialized(array).transpose([order.index(dim) for dim in range(len(order))]), requires_grad, "empty_permuted"
+    )
 
 
 methods = {"new_empty_strided": new_empty_strided}

@@ -32,6 +32,7 @@ from cygrad._ops.base.creation import (
     sharing,
     size_of,
     type_of_new,
+    uninitialized,
 )
 from cygrad._ops.creation.dlpack import from_dlpack, is_exported
 
@@ -281,7 +282,8 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
     place = place_beside(tensor, device, pin_memory, True)
     wanted = type_of_new(dtype, None, tensor.dtype, function)
-    out = fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
+    array = filled(size, value, wanted, place)
+    out = fresh(uninitialized(array) if value is None else array, requires_grad, function, tensor)
     spread(tensor, out)
     return out
 

@@ -53,7 +53,7 @@ def arange(
     >>> cygrad.arange(3), cygrad.arange(1, 2, 0.5)
     (tensor([0, 1, 2]), tensor([1.0000, 1.5000]))
     """
-    only_strided(layout, "arange")
+    only_strided(layout, "arange", out, device)
     place = check_place(device, pin_memory)
     if start is end is step is out is dtype is place is None and _plain(bounds):
         return delivered(np.arange(*bounds, dtype=np.int64), None, requires_grad, "arange")
@@ -174,7 +174,7 @@ def range(
     ...     cygrad.range(1, 4)
     tensor([1., 2., 3., 4.])
     """
-    only_strided(layout, "range")
+    only_strided(layout, "range", out, device)
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
@@ -272,7 +272,7 @@ def linspace(
     >>> cygrad.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    only_strided(layout, "linspace")
+    only_strided(layout, "linspace", out, device)
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
@@ -303,7 +303,7 @@ def logspace(
     >>> cygrad.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    only_strided(layout, "logspace")
+    only_strided(layout, "logspace", out, device)
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "logspace")
     wanted = _type_between(dtype, out, low, high, "logspace")
@@ -377,7 +377,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
-    only_strided(layout, "eye")
+    only_strided(layout, "eye", out, device)
     place = check_place(device, pin_memory)
     rows = integer(n, "eye", "n", 1)
     columns = rows if m is None else integer(m, "eye", "m", 2)

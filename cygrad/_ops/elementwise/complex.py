@@ -228,6 +228,26 @@ def neg_view(input):
     return record_view(NEG_VIEW, opposite(own_array(t)), t, None)
 
 
+def _neg_view(input):
+    """View a real tensor as its negative, on the same memory; see `is_neg`. Saves nothing. Gradient: -g.
+
+    Raises NotImplementedError for complex tensors and booleans.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, -2.0])
+    >>> cygrad._neg_view(x).mul_(3)
+    tensor([-3.,  6.])
+    >>> x
+    tensor([ 3., -6.])
+    """
+    t = require(input, "_neg_view")
+    if t.is_complex():
+        raise NotImplementedError("_neg_view is not implemented for complex tensors: use x.neg(), which copies them")
+    if t.dtype.name == "bool":
+        raise messages.not_implemented_for("neg_cpu", t.dtype)
+    return neg_view(t)
+
+
 @rule("conj neg_view")
 def _opposite(call):
     return registry[call.key].entry(call.full(call.inputs[0]))
@@ -450,6 +470,7 @@ composite = {
     "resolve_neg": 0,
     "is_conj": 0,
     "is_neg": 0,
+    "_neg_view": 0,
     "adjoint": 0,
 }
 methods = {

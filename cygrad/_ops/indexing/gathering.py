@@ -8,7 +8,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep
-from cygrad._core.graph.inplace import check_apart
+from cygrad._core.graph.inplace import check_apart, check_operand_memory
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.graph.record import record_n, write_into, written_in_place
@@ -600,6 +600,7 @@ def masked_fill(input, mask, value, *, out=None):
         return write_into(row, out, indexing.masked_fill(a, element, where), inputs, (value,))
     if shape != a.shape:
         raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    check_operand_memory(t, mask)
     if writes_expanded(t, value, "masked_fill_"):
         row = MASKED_FILL_UNRECORDED
     return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(array_of(t), element, where))

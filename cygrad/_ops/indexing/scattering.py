@@ -11,7 +11,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, MAY_OVERLAP, OUT0, PRIVATE, declare, publish, variant
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import copying
@@ -21,6 +21,7 @@ from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import rule, vectors
 from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
+from cygrad._ops.base.indexing import writes_expanded
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.slicing import slice as slice_of
@@ -508,6 +509,9 @@ INDEX_FILL = declare(
 )
 
 
+INDEX_FILL_UNRECORDED = variant(INDEX_FILL, flags=MAY_OVERLAP)  # for writes into expanded memory
+
+
 def index_fill_tensor_rule(n, g):
     dim, index = n.args[0], n.saved(2)
     named = None
@@ -559,6 +563,8 @@ def index_fill(input, dim, index, value, *, out=None):
     if wrong is not None:
         raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {length}")
     operands = d, array_of(index).reshape(-1), filling
+    if out is t and writes_expanded(t, value, "index_fill_"):
+        return placed(INDEX_FILL_UNRECORDED, operands, t, None, index, (d, filling), out)
     if isinstance(value, Tensor):
         if out is not t:
             check_gradient_of_part(t, value)

@@ -339,6 +339,9 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
             if isinstance(value, (float, complex)):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     kind = result_type((base, vec1, vec2))  # here `input` counts as a matrix, whatever its shape
+    for value, name in ((beta, "beta"), (alpha, "alpha")):
+        if type(value) is bool and kind.name != "bool":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     with unseen():
         operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
     if out is input is not operands[0]:

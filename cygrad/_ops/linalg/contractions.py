@@ -321,7 +321,7 @@ def einsum(*args):
     >>> cygrad.einsum("ii", a)
     tensor(5.)
     """
-    if len(args) < 2:
+    if len(args) < 2 or len(args) == 2 and isinstance(args[1], (list, tuple)) and not args[1]:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, "
             "or at least one operand and its subscripts list"

@@ -219,6 +219,7 @@ def linalg_cond(input, p=None, *, out=None):
             raise RuntimeError(f"linalg.cond got an invalid norm type: {shown}")
         check_lengths(t, f"linalg.cond(ord={shown}): ")
         inverse, info = linalg_inv_ex(t)
+        inverse = where((info > 0)[..., None, None], math.inf, inverse)
         product = mul(linalg_matrix_norm(t, p), linalg_matrix_norm(inverse, p))
         result = where((info > 0) | (product != product), math.inf, product)
     return given("linalg_cond", result, out, t)

@@ -113,17 +113,17 @@ SVD = declare(
 )
 
 
-def matrices(A, function, shown="linalg.svd"):
+def matrices(A, function, good=np.isfinite, shown="linalg.svd"):
     t = require(A, function, "A")
     check_matrices(t, shown)
     check_inexact(t, shown)
     check_kernel(t, "linalg_svd_cpu")
-    check_finite(t)
+    check_finite(t, good)
     return t
 
 
-def check_finite(t):
-    number = kernels.first_not_finite(array_of(t))
+def check_finite(t, good=np.isfinite):
+    number = kernels.first_not_finite(array_of(t), good)
     if number is not None:
         raise LinAlgError(
             f"linalg.svd: {batch_element(number, t.dim())}The algorithm failed to converge because the input matrix "
@@ -173,7 +173,8 @@ def check_driver(driver):
 def linalg_svdvals(A, *, driver=None, out=None):
     """Compute the singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
 
-    They are the S of A = U diag(S) Vh, and the roots of the eigenvalues of A^H A.
+    They are the S of A = U diag(S) Vh, and the roots of the eigenvalues of A^H A; NaN for a matrix with infinite
+    elements, unless A requires grad. Raises LinAlgError for NaN.
 
     Gradient: U diag(g) Vh, whose factors are computed if A requires grad.
 
@@ -181,11 +182,12 @@ def linalg_svdvals(A, *, driver=None, out=None):
     >>> cygrad.linalg.svdvals(cygrad.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor([4., 3.])
     """
-    t = matrices(A, "linalg_svdvals")
+    t = matrices(A, "linalg_svdvals", kernels.is_number)
     check_driver(driver)
     if is_recorded(t) and out is None:
         return linalg_svd(t, False)[1]
-    array = kernels.values(array_of(t))
+    is_finite = kernels.first_not_finite(array_of(t)) is None
+    array = (kernels.values if is_finite else kernels.values_beside_infinite)(array_of(t))
     if out is None:
         return constant("linalg_svdvals", array, t)
     return delivered("linalg_svdvals", array, out, t)
@@ -287,7 +289,10 @@ def bound(value, function, name):
         return value
     t = require(value, function, name)
     if t.is_complex():
-        raise RuntimeError(f"torch.{function.replace('_', '.')}: {name} tensor of complex type is not supported.")
+        raise RuntimeError(
+            f"torch.{function.replace('_', '.')}: {name} tensor of complex type is not supported. "
+            f"Got {t.dtype.type_name}"
+        )
     return t
 
 
@@ -316,8 +321,8 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out
             f"linalg.pinv({t.dtype.type_name}{{{list(t.shape)}}}): expected a tensor with 2 or more "
             "dimensions of float, double, cfloat or cdouble types"
         )
-    rtol = rcond if rtol is None else rtol
-    bounds, is_hermitian = (bound(atol, "linalg_pinv", "atol"), bound(rtol, "linalg_pinv", "rtol")), bool(hermitian)
+    rtol = bound(rcond, "linalg_pinv", "rcond") if rtol is None else bound(rtol, "linalg_pinv", "rtol")
+    bounds, is_hermitian = (bound(atol, "linalg_pinv", "atol"), rtol), bool(hermitian)
     if not hermitian:
         check_finite(t)
     array = kernels.pinv(array_of(t), *values_of_bounds(bounds), is_hermitian)

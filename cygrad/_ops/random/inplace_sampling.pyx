@@ -175,11 +175,11 @@ def end_of_whole_numbers(dtype wanted):
 NOT_GIVEN = object()        # tells random_(n) from random_(n, None)
 
 
-def random_(self, from_=None, to=NOT_GIVEN, *, generator=None):
+def random_(self, from_=NOT_GIVEN, to=NOT_GIVEN, *, generator=None):
     """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with random integers, and return it.
 
     They range from `from` (or 0) to `to` - 1; without `to`, or with None in `random_(from, None)`, to the largest integer
-    that the dtype can hold.
+    that the dtype can hold. Raises TypeError for a `from` of None.
 
     >>> import cygrad
     >>> x = cygrad.empty(3, dtype=cygrad.int64).random_(5)
@@ -188,6 +188,12 @@ def random_(self, from_=None, to=NOT_GIVEN, *, generator=None):
     """
     cdef Tensor t = require(self, "random_")
     cdef dtype wanted = dtype_of(t)
+    if from_ is None:
+        raise messages.no_such_call("random_", (None,) if to is NOT_GIVEN else (None, to), {}, (
+            "*, torch.Generator generator = None", "int to, *, torch.Generator generator = None",
+            "int from, int to, *, torch.Generator generator = None"))
+    if from_ is NOT_GIVEN:
+        from_ = None
     if to is NOT_GIVEN:
         from_, to = None, from_
     if to is None and from_ is None and wanted.itemsize < 8 and place_of(t) is None:

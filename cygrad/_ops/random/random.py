@@ -144,7 +144,7 @@ def rand(
     >>> x.shape, bool(((0 <= x) & (x < 1)).all())
     (torch.Size([2, 3]), True)
     """
-    only_strided(layout, "rand")
+    only_strided(layout, "rand", out, device)
     place = check_place(device, pin_memory)
     return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
 
@@ -170,7 +170,7 @@ def randn(
     >>> cygrad.randn(2, 3).shape
     torch.Size([2, 3])
     """
-    only_strided(layout, "randn")
+    only_strided(layout, "randn", out, device)
     place = check_place(device, pin_memory)
     return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
 
@@ -199,7 +199,7 @@ def randint(
     >>> x.dtype, x.min().item() >= 3, x.max().item() <= 9
     (torch.int64, True, True)
     """
-    only_strided(layout, "randint")
+    only_strided(layout, "randint", out, device)
     place = check_place(device, pin_memory)
     first, last, shape = checks.randint_arguments(args, low, high, size)
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")

@@ -75,7 +75,7 @@ def randperm(
     >>> sorted(cygrad.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    only_strided(layout, "randperm")
+    only_strided(layout, "randperm", out, device)
     place = check_place(device, pin_memory)
     (count,) = check_size((integer(n, "randperm", "n", 1),))
     kind = type_of_new(dtype, out, dtype_of_number(0), "randperm")
@@ -179,7 +179,7 @@ def normal(
     >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
     tensor([  0., 100.])
     """
-    only_strided(layout, "normal")
+    only_strided(layout, "normal", out, device)
     place = check_place(device, pin_memory)
     if size is not None:  # one distribution, whose mean and std may be 0-dim tensors
         if any(isinstance(value, Tensor) and value.ndim for value in (mean, std)):

@@ -122,13 +122,13 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     tensor([0., 2., 1., 0.])
     """
     t, count = require(input, "histc"), integer(bins, "histc", "bins", 2)
-    if not t.is_floating_point():
-        raise messages.not_implemented_for("histogram_cpu", t.dtype)
     if count <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension 0")
-    checked_lengths((count,))
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if not t.is_floating_point():
+        raise messages.not_implemented_for("histogram_cpu", t.dtype)
+    checked_lengths((count,))
     low, high = _bounds(t, float(min), float(max), "torch.histc", 1.0)
     array, args = kernels.count_evenly(array_of(t), count, low, high), (count, min, max)  # kept for the batching rule
     return record_n(HISTC, array, (t,), args) if out is None else write_into(HISTC, out, array, (t,), args)
@@ -197,9 +197,9 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     if t.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     dims = t.shape[-1]
-    points = array_of(t).reshape(-1, dims)
+    points = array_of(t).reshape((-1, dims) if dims else (0, 0))  # points of no dimension count for nothing
     edges = _edges(t, points, [bins] * dims if is_integer(bins) else list(bins), range)
-    weights = _weights(t, points, None if weight is None else weight.reshape(-1))
+    weights = _weights(t, points, None if weight is None or dims == 0 else weight.reshape(-1))
     hist, *found = record_outputs(
         HISTOGRAMDD,
         (kernels.histogram(points, edges, weights, density), *edges),

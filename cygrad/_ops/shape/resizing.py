@@ -12,10 +12,10 @@ from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import INFERENCE, get_modes
 from cygrad._core.transforms.forward_mode import all_of
-from cygrad._core.types.memory_format import preserve_format, suggested
+from cygrad._core.types.memory_format import memory_format, preserve_format, suggested
 from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
 from cygrad._ops.base.arguments import each_integer, require, variadic
-from cygrad._ops.base.creation import blank_like
+from cygrad._ops.base.creation import blank_like, uninitialized
 from cygrad._ops.base.views import reshape
 
 # -- size --
@@ -56,7 +56,7 @@ def _resized(t, size, memory_format):
     if found is None:
         check_resizable(t)
         memory = memory_from(array) if isinstance(array, np.ndarray) else array.reshape(-1)
-        flat = wanted.ravel("K")  # a view, because there are no gaps
+        flat = uninitialized(wanted).ravel("K")  # a view, because there are no gaps
         flat[: memory.size] = memory
         found = wanted
     replace_array(t, found, "resize_")
@@ -133,12 +133,17 @@ def _reshaped(t, sizes):
 def dim_order(self, *, ambiguity_check=False):
     """Return the dimensions in memory order, outermost first.
 
+    With `ambiguity_check`, raises RuntimeError if several orders describe this tensor: if a length is 1, or
+    neighbors have equal strides. A list of memory formats allows that if exactly one of them fits.
+
     >>> import cygrad
     >>> cygrad.zeros(2, 3).t().dim_order()
     (1, 0)
     """
     t = require(self, "dim_order", "self")
     strides = t.stride()
+    if ambiguity_check is not False:
+        _check_order(t, strides, ambiguity_check)
     order = list(range(t.dim()))
     for i in range(1, len(order)):  # insertion sort: dimensions of stride 0 and length 1 keep their place
         for k in range(i, 0, -1):
@@ -151,6 +156,19 @@ def dim_order(self, *, ambiguity_check=False):
                 break
             order[k - 1], order[k] = inner, outer
     return tuple(order)
+
+
+def _check_order(t, strides, check):
+    """Raise the errors of `dim_order(ambiguity_check=check)`."""
+    formats = [] if check is True else check
+    if not isinstance(formats, list) or not all(isinstance(each, memory_format) for each in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if 1 not in t.shape and all(outer != inner for outer, inner in zip(strides, strides[1:])):
+        return
+    if sum(t.is_contiguous(memory_format=each) for each in formats) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
 
 
 methods = {method.__name__: method for method in (resize, resize_, resize_as, resize_as_, dim_order)}

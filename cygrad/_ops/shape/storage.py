@@ -19,7 +19,7 @@ from cygrad._core.graph.internals import own_array, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of
+from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of, owner
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.device import device as _device
 from cygrad._core.types.device import device as device_named
@@ -67,7 +67,7 @@ def _memory(content, kind, name):
 
 class _Storage:
     __module__ = "cygrad.storage"
-    __slots__ = ("_file", "_flat", "_tensor")
+    __slots__ = ("__dict__", "__weakref__", "_file", "_flat", "_tensor")
     _file: Any
     _flat: Any
     _tensor: Any  # a weak reference to the one whose memory this is
@@ -113,6 +113,8 @@ class _Storage:
 
     def share_memory_(self) -> Self:
         """Have forked processes share the memory; the tensor that gave it moves along (see `Tensor.share_memory_`)."""
+        if self._flat.is_meta:
+            raise RuntimeError("_share_fd_: only available on CPU")
         if not self.is_shared() and self._flat.is_cpu:
             owner = self._tensor()
             moved = self._flat if owner is None else owner
@@ -163,13 +165,27 @@ class _Storage:
         moved = self._flat.to(device, non_blocking=non_blocking)
         return self if moved is self._flat else type(self)(moved)
 
+    def _check_readable(self) -> None:
+        if self._flat.is_meta:
+            raise NotImplementedError(
+                "Not available for 'meta' device type\n  a storage on 'meta' has a size, but no elements"
+            )
+
     def tolist(self) -> list[Any]:
         """Return the elements as a list."""
+        self._check_readable()
         return self._flat.tolist()
 
     def clone(self) -> Self:
         """Return a copy."""
         return type(self)(self._flat.clone())
+
+    def __copy__(self) -> Self:
+        return self.clone()
+
+    @property
+    def _cdata(self) -> int:
+        return id(owner(memory_of(self._flat)))  # the same number for storages of one memory
 
     def cpu(self) -> Self:
         """Return the same elements on the CPU: this storage if they are there already."""
@@ -191,7 +207,9 @@ class _Storage:
         return self
 
     def resize_(self, size: int) -> Self:
-        """Raise RuntimeError unless `size` is the current size."""
+        """Raise RuntimeError unless `size` is the current size, or there are no elements, as on the device "meta"."""
+        if self._flat.is_meta:
+            self._flat = self._flat.new_empty(size)
         if size != self.size():
             raise RuntimeError(
                 "Trying to resize storage that is not resizable\n  a tensor always has memory of its own size here: "
@@ -203,6 +221,9 @@ class _Storage:
         return len(self._flat)
 
     def __getitem__(self, place: Any) -> Any:
+        self._check_readable()
+        if isinstance(place, int) and not -len(self) <= place < len(self):
+            raise IndexError(f"index {place} out of range for storage of size {len(self)}")
         found = self._flat[place]
         if not isinstance(place, slice):
             return found.item()
@@ -222,7 +243,7 @@ class _Storage:
 
     def __repr__(self) -> str:
         kind = "" if type(self) is UntypedStorage else f"dtype={self._flat.dtype}, "
-        rows = "".join(f" {value}\n" for value in self.tolist())
+        rows = "...\n" if self._flat.is_meta else "".join(f" {value}\n" for value in self.tolist())
         return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
 
 
@@ -260,6 +281,8 @@ for _name, _kind in _CONVERSIONS.items():
 class UntypedStorage(_Storage, StorageBase):
     """The memory of a tensor as bytes; `UntypedStorage(3)` and `UntypedStorage([1, 2])` make memory of their own.
 
+    With `device="meta"` it has a size, but no elements.
+
     >>> import cygrad
     >>> x = cygrad.tensor([1, 2], dtype=cygrad.uint8)
     >>> x.untyped_storage().tolist()
@@ -268,11 +291,11 @@ class UntypedStorage(_Storage, StorageBase):
 
     __slots__ = ()
 
-    def __init__(self, content: Any = ()) -> None:
+    def __init__(self, content: Any = (), *, device: Any = None) -> None:
         bytes_of = by_name()["uint8"]
         if not isinstance(content, Tensor):
             content = _memory(content, bytes_of, "torch.UntypedStorage()")
-        super().__init__(content)
+        super().__init__(content if device is None else content.to(device))
         self._flat = self._flat.view(bytes_of)
 
     def _type_name(self) -> str:
@@ -583,8 +606,16 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         found = t.new_empty(0)
     elif isinstance(source, UntypedStorage):
         found = source._flat.view(t.dtype)
-    elif isinstance(source, (Tensor, TypedStorage)):
-        found = source if isinstance(source, Tensor) else source._flat
+    elif isinstance(source, TypedStorage):
+        found = source._flat
+        if found.dtype is not t.dtype:
+            own = messages.c_word(t).lower()
+            raise RuntimeError(
+                f"Expected a Storage of type {own} or an UntypedStorage, but got type {found.dtype.type_name} for "
+                "argument 1 'storage'"
+            )
+    elif isinstance(source, Tensor):
+        found = source
     else:
         raise messages.wrong_type("set_", "source", 1, "Tensor or Storage", source)
     if found.dtype is not t.dtype:

@@ -627,7 +627,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_mem
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    only_strided(layout, "fftfreq")
+    only_strided(layout, "fftfreq", out, device)
     place = check_place(device, pin_memory)
     return frequencies("fftfreq", n, d, False, out, dtype, requires_grad, place)
 
@@ -641,7 +641,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_me
     >>> cygrad.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    only_strided(layout, "rfftfreq")
+    only_strided(layout, "rfftfreq", out, device)
     place = check_place(device, pin_memory)
     return frequencies("rfftfreq", n, d, True, out, dtype, requires_grad, place)
 

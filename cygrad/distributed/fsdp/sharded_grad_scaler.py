@@ -53,7 +53,7 @@ class ShardedGradScaler(GradScaler):
         processes = self.process_group or (group.WORLD if is_initialized() else None)
         if not self._enabled or processes is None or processes.size() == 1:
             return
-        state = self._per_optimizer[id(optimizer)]
+        state = self._per_optimizer_states[id(optimizer)]
         own = -1 if state["nonfinite"] is None else int(bool(state["nonfinite"]))
         found = cygrad.tensor([own], device=optimizer.param_groups[0]["params"][0].device)
         processes.allreduce([found], ReduceOp.MAX).wait()

@@ -19,6 +19,7 @@ for _subject in (
     "products",
     "queries",
     "random",
+    "scaling",
 ):
     import_module(f"{__name__}.{_subject}")
 globals().update(functions)

@@ -1,6 +1,7 @@
 """Products of matrices, distances, and norms of weights."""
 
 import cygrad
+from cygrad._core.errors import messages
 from cygrad._ops.nn import activations
 from cygrad.ops._aten.table import aten
 
@@ -27,10 +28,11 @@ def _sparse_mm_reduce_impl(self, other, reduce):
 
 
 @aten
-def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False):
+def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False, out=None):
     """Return `addmm`, and then `relu` or `gelu`."""
     result = cygrad.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-    return activations.gelu(result) if use_gelu else result.relu()
+    found = activations.gelu(result) if use_gelu else result.relu()
+    return found if out is None else cygrad.add(found, 0, out=out)  # which checks `out`, and gives it the shape
 
 
 @aten
@@ -43,6 +45,45 @@ def mm(self, mat2, out_dtype=None):
 def bmm(self, mat2, out_dtype=None):
     """Return the products of two batches of matrices, computed in `out_dtype`."""
     return cygrad.bmm(self, mat2) if out_dtype is None else cygrad.bmm(self.to(out_dtype), mat2.to(out_dtype))
+
+
+@aten
+def _int_mm(self, mat2, *, out=None):
+    """Return the product of a matrix (m, k) of int8 or uint8 and one (k, n) of int8, in int32.
+
+    Raises RuntimeError for other dtypes and shapes, and for an `out` that is not int32 of shape (m, n).
+
+    >>> import cygrad as torch
+    >>> x = torch.tensor([[100, 100]], dtype=torch.int8)
+    >>> torch._int_mm(x, x.t())
+    tensor([[20000]], dtype=torch.int32)
+    """
+    _check_int_mm(self, mat2, out)
+    # Sums of fewer than 2^38 such products are exact in double precision, whose loops are the fastest ones.
+    product = cygrad.mm(self.double(), mat2.double()).long().to(cygrad.int32)
+    return product if out is None else out.copy_(product)
+
+
+def _check_int_mm(self, mat2, out):
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        _expect(matrix.ndim == 2, f"{name} to be of dimension 2 but got {matrix.ndim}")
+    of_bytes = cygrad.int8, cygrad.uint8
+    _expect(self.dtype in of_bytes, f"self dtype to be int8 or uint8 but got {messages.c_word(self)}")
+    _expect(mat2.dtype is cygrad.int8, f"mat2 dtype to be of type int8 but got {messages.c_word(mat2)}")
+    if self.shape[1] != mat2.shape[0]:
+        sizes = f"{self.shape[1]} and {mat2.shape[0]}"
+        raise RuntimeError(f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {sizes}")
+    if out is None:
+        return
+    _expect(out.dtype is cygrad.int32, f"result dtype to be of type kInt but got {messages.c_word(out)}")
+    _expect(out.ndim == 2, f"result to be of dimension 2 but got {out.ndim}")
+    for dim, length in enumerate((self.shape[0], mat2.shape[1])):
+        _expect(out.shape[dim] == length, f"result.size({dim}) to be {length} but got {out.shape[dim]}")
+
+
+def _expect(holds, what):
+    if not holds:
+        raise RuntimeError(f"int_mm_out_cpu: Expected {what}")
 
 
 @aten

@@ -1,5 +1,7 @@
 """Invalid input raises PyTorch's exception with its first line, and changes no tensor."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -489,7 +491,7 @@ CASES = [
     # operators with invalid operands
     ("d + None", TypeError, "unsupported operand type(s) for +: 'Tensor' and 'NoneType'"),
     ("None + d", TypeError, "unsupported operand type(s) for +: 'NoneType' and 'Tensor'"),
-    ("d.__iadd__({})", TypeError, "unsupported operand type(s) for +=: 'Tensor' and 'dict'"),
+    ("operator.iadd(d, {})", TypeError, "unsupported operand type(s) for +=: 'Tensor' and 'dict'"),
     ("d * print", TypeError, "unsupported operand type(s) for *: 'Tensor' and 'builtin_function_or_method'"),
     ("d ** 'a'", TypeError, "unsupported operand type(s) for ** or pow(): 'Tensor' and 'str'"),
     ("torch.float32 - d", TypeError, "unsupported operand type(s) for -: 'torch.dtype' and 'Tensor'"),
@@ -506,5 +508,27 @@ def test_error_and_nothing_changed(source, error, line):
     given = tensors()
     before = state(given)
     with fails(error, line):
-        eval(source, {"torch": torch, "F": F, "np": np, **given})
+        eval(source, {"torch": torch, "F": F, "np": np, "operator": operator, **given})
     assert state(given) == before
+
+
+class _Unknown:
+    pass
+
+
+@pytest.mark.parametrize("other", [_Unknown(), None, "a", {}], ids=["object", "None", "str", "dict"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add", "radd", "iadd", "sub", "rsub", "mul", "imul", "truediv", "pow", "rpow", "ipow", "matmul", "rmatmul"),
+        *("mod", "floordiv", "and", "ior", "xor", "lshift", "irshift", "lt", "le", "gt", "ge", "eq", "ne"),
+    ],
+)
+def test_methods_of_operators_return_notimplemented(name, other):
+    x = torch.ones(2, dtype=torch.int64)
+    if isinstance(other, str) and name in ("mul", "imul"):
+        return  # which repeats the string
+    assert getattr(x, f"__{name}__")(other) is NotImplemented and x.tolist() == [1, 1]
+    assert x.__add__(other) is NotImplemented
+    with fails(TypeError, f"unsupported operand type(s) for +: 'Tensor' and '{type(other).__name__}'"):
+        x + other

@@ -90,6 +90,50 @@ def test_no_tensors(name):
             call()
 
 
+@pytest.mark.parametrize(
+    "other, expected",
+    [
+        *(("bool", "complex32"), ("int64", "complex32"), ("float16", "complex32"), ("complex32", "complex32")),
+        *(("bfloat16", "complex64"), ("float32", "complex64"), ("complex64", "complex64")),
+        *(("float64", "complex128"), ("complex128", "complex128")),
+    ],
+)
+def test_promotion_of_short_complex_numbers(other, expected):
+    short, kind = torch.complex32, getattr(torch, other)
+    assert torch.promote_types(short, kind) is torch.promote_types(kind, short) is getattr(torch, expected)
+    assert torch.can_cast(kind, short) and torch.can_cast(short, kind) == kind.is_complex
+
+
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("qint8", "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules ..."),
+        ("bits8", "Promotion from Float and Bits8 is unsupported."),
+        ("int3", "Promotion from Float and Int3 is unsupported."),
+    ],
+)
+def test_what_is_not_promoted(name, line):
+    kind = getattr(torch, name)
+    assert torch.promote_types(kind, kind) is kind
+    assert torch.can_cast(kind, torch.float32) and torch.can_cast(torch.float32, kind)
+    with fails(RuntimeError, line):
+        torch.promote_types(torch.float32, kind)
+
+
+def test_promotion_of_short_unsigned_integers():
+    assert torch.promote_types(torch.uint3, torch.float16) is torch.float16
+    with fails(RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported, ..."):
+        torch.promote_types(torch.uint3, torch.int32)
+
+
+def test_signs():
+    assert torch.int3.is_signed and torch.float8_e5m2.is_signed and not torch.uint3.is_signed
+    with fails(RuntimeError, "isSignedType not supported for quantized types"):
+        assert torch.quint8.is_signed
+    with fails(RuntimeError, "Bits types are undefined"):
+        assert torch.bits8.is_signed
+
+
 def test_schemes():
     for name in SCHEMES:
         scheme = getattr(torch, name)

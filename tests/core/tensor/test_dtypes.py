@@ -36,6 +36,10 @@ def test_conversions_by_name(name):
     assert t.to(kind).tolist() == np.array([0.0, 1.0, 2.5]).astype(kind.numpy).tolist()
 
 
+def test_conversion_to_the_default_type():
+    assert torch.ones(2, dtype=torch.int64).type(torch.Tensor).dtype is torch.get_default_dtype()
+
+
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 def test_wide_unsigned_integers(name):
     kind = getattr(torch, name)
@@ -124,6 +128,12 @@ import cygrad as torch
 assert torch.bfloat16 is torch.bfloat16 and torch.float32 != torch.bfloat16
 assert repr(torch.bfloat16) == "torch.bfloat16" and isinstance(torch.bfloat16, torch.dtype)
 assert torch.finfo(torch.bfloat16).eps == 2.0**-7 and torch.bfloat16.itemsize == 2
+assert torch.promote_types(torch.bfloat16, torch.float16) is torch.promote_types(torch.float32, torch.bfloat16)
+assert torch.promote_types(torch.int64, torch.bfloat16) is torch.bfloat16
+assert torch.can_cast(torch.int64, torch.bfloat16) and not torch.can_cast(torch.bfloat16, torch.int64)
+with torch.autocast("cpu"):
+    assert torch.get_autocast_dtype("cpu") is torch.bfloat16
+    torch.ones(2) + torch.ones(2)  # computes in float32 there
 t = torch.zeros(2)
 for call in (
     lambda: torch.zeros(2, dtype=torch.bfloat16),
@@ -135,10 +145,10 @@ for call in (
     lambda: t.sum(dtype=torch.bfloat16),
     lambda: torch.softmax(t, 0, dtype=torch.bfloat16),
     lambda: torch.set_default_dtype(torch.bfloat16),
-    lambda: torch.promote_types(torch.bfloat16, torch.float16),
     lambda: torch.BFloat16Tensor([1]),
     lambda: torch.empty_like(t, dtype=torch.bfloat16),
     lambda: t.new_zeros(2, dtype=torch.bfloat16),
+    lambda: torch.autocast("cpu")(torch.nn.functional.linear)(t, t),
 ):
     try:
         call()

@@ -1,8 +1,10 @@
 """The classes of storages, and tensors on files."""
 
+import copy
 import os
 import pickle
 import struct
+import weakref
 
 import numpy as np
 import pytest
@@ -59,6 +61,65 @@ def test_base_of_untyped_storages():
         "<class 'torch.FloatStorage'>.__new__ received an invalid combination of arguments. Expected one of:",
     ):
         torch.FloatStorage(1, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_of_storages_share_their_memory(kind):
+    dtype, other = KINDS[kind], torch.int64 if kind != "Long" else torch.int32
+    x = torch.tensor([1, 0, 1], dtype=dtype)
+    for storage in (x.untyped_storage(), x._typed_storage()):
+        for made in (
+            torch.tensor(storage, dtype=dtype),
+            torch.as_tensor(storage, dtype=dtype),
+            x.new(storage),
+            torch.empty(0, dtype=dtype).set_(storage),
+        ):
+            assert torch.equal(made, x) and made.dtype is dtype and made.data_ptr() == x.data_ptr()
+    assert torch.storage._dtype_to_storage_type_map()[dtype] == f"{kind}Storage"
+    assert torch.storage._storage_type_to_dtype_map()[f"{kind}Storage"] is dtype
+    wanted = f"Expected a Storage of type {other.type_name} or an UntypedStorage, but got {dtype.type_name}"
+    with fails(RuntimeError, wanted):
+        torch.tensor(x._typed_storage(), dtype=other)
+    with fails(RuntimeError, f"Expected a Storage of type ... but got type {dtype.type_name} for argument 1 'storage'"):
+        torch.empty(0, dtype=other).set_(x._typed_storage())
+
+
+def test_bytes_without_a_dtype_are_whole_numbers():
+    assert torch.tensor(torch.tensor([7, 8]).untyped_storage()).tolist() == [7, 8]
+    assert torch.tensor(torch.UntypedStorage([1, 0, 0, 0, 0, 0, 0, 0, 9])).tolist() == [1]
+
+
+@pytest.mark.parametrize("make", [torch.UntypedStorage, torch.TypedStorage], ids=["untyped", "typed"])
+def test_storages_without_elements(make):
+    found = [make(*content, device="meta") for content in ((), (0,), (3,), ([1, 2],))]
+    assert [len(each) for each in found] == [0, 0, 3, 2] and {each.device.type for each in found} == {"meta"}
+    storage = found[2]
+    assert storage.data_ptr() == 0 and repr(storage).startswith("...\n")
+    for read in (storage.tolist, lambda: storage[0], lambda: found[0][0], storage.untyped().tolist):
+        with fails(NotImplementedError, "Not available for 'meta' device type"):
+            read()
+    for moved in (storage.cpu, lambda: make(3).copy_(storage)):
+        with fails(NotImplementedError, "Cannot copy out of meta tensor; no data!..."):
+            moved()
+    with fails(RuntimeError, "_share_fd_: only available on CPU"):
+        storage.share_memory_()
+    assert len(storage.resize_(10)) == 10
+
+
+def test_storages_are_objects_of_the_program():
+    x = torch.ones(3)
+    storage = x.untyped_storage()
+    storage.note = "kept"
+    gone = weakref.ref(storage)
+    assert storage.note == "kept" and gone() is storage and isinstance(storage, torch._C.StorageBase)
+    assert storage._cdata == x[1:].untyped_storage()._cdata == x._typed_storage()._cdata
+    assert storage._cdata != torch.ones(3).untyped_storage()._cdata
+    twin = copy.copy(storage)
+    assert twin.tolist() == storage.tolist() and twin.data_ptr() != storage.data_ptr()
+    del storage
+    assert gone() is None
+    with fails(IndexError, "index 3 out of range for storage of size 3"):
+        torch.UntypedStorage(3)[3]
 
 
 def test_names_of_layouts_and_formats():

@@ -235,6 +235,43 @@ def test_keywords(make):
         make(3, device="cuda")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn, torch.eye, torch.fft.fftfreq),
+        lambda n, **k: torch.full((n,), 2.0, **k),
+        lambda n, **k: torch.arange(float(n), **k),
+        lambda n, **k: torch.linspace(0, 1, n, **k),
+        lambda n, **k: torch.logspace(0, 1, n, **k),
+        lambda n, **k: torch.normal(0.0, 1.0, (n,), **k),
+    ],
+)
+def test_keywords_that_out_must_fit(make):
+    shape = make(3).shape
+    out = torch.full(shape, 7.0)
+    for named, line in (
+        ({"layout": torch.sparse_coo}, "layout Sparse does not match layout of out parameter (Strided)"),
+        ({"device": "meta"}, "device type meta does not match device type of out parameter (cpu)"),
+    ):
+        with fails(RuntimeError, line):
+            make(3, out=out, **named)
+    with fails(TypeError, "...argument 'out' must be Tensor, not int"):
+        make(3, out=3)
+    with fails(TypeError, "...argument 'requires_grad' must be bool, not int"):
+        make(3, out=out, requires_grad=1)
+    assert out.tolist() == torch.full(shape, 7.0).tolist() and not out.requires_grad
+    assert make(3, out=out, layout=torch.strided, device="cpu", requires_grad=True) is out
+    assert out.requires_grad and out.is_leaf
+
+
+@pytest.mark.parametrize("make", [torch.arange, torch.randperm, lambda n, **k: torch.randint(9, (n,), **k)])
+def test_integers_written_to_out_do_not_require_grad(make):
+    out = torch.full((3,), 7)
+    with fails(RuntimeError, "Only Tensors of floating point and complex dtype can require gradients"):
+        make(3, out=out, requires_grad=True)
+    assert out.tolist() == [7, 7, 7]
+
+
 def test_out_that_requires_grad_is_left_alone():
     leaf = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):

@@ -314,3 +314,28 @@ def test_threads_that_read_and_write():
     for thread in threads:
         thread.join()
     assert not failures and x.tolist() == [-200j] * 64
+
+
+# --- Negative views of real tensors ------------------------------------------------------------
+
+
+def test_negative_views_share_memory():
+    x = cygrad.tensor([[1.0, -2.0], [3.0, 4.0]])
+    y = cygrad._neg_view(x)
+    assert y.is_neg() and y._base is x and y.equal(-x) and not x._neg_view()._neg_view().is_neg()
+    y.t()[0].mul_(2)
+    assert x.tolist() == [[2, -2], [6, 4]] and y.resolve_neg().tolist() == [[-2, 2], [-6, -4]]
+    y.copy_(cygrad.ones(2, 2))
+    assert x.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_gradient_of_a_negative_view():
+    x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    (cygrad._neg_view(x) ** 3).sum().backward()
+    assert x.grad.tolist() == [-3, -12]
+
+
+@pytest.mark.parametrize("dtype", [cygrad.complex64, cygrad.bool])
+def test_of_what_there_are_no_negative_views(dtype):
+    with pytest.raises(NotImplementedError):
+        cygrad._neg_view(cygrad.zeros(2, dtype=dtype))

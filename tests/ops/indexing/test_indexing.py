@@ -212,3 +212,22 @@ def test_errors(call, error, line):
         call(x)
     assert x.tolist() == numbered(3, 4).tolist()
     assert x._version == 0
+
+
+def test_a_mask_that_is_overwritten_while_it_is_read():
+    mask = torch.tensor([True, False, True, True])
+    with fails(RuntimeError, "unsupported operation: some elements of the input tensor and the written-to tensor ..."):
+        mask[1:].masked_fill_(mask[:-1], False)
+    assert mask.tolist() == [True, False, True, True]
+    assert mask.masked_fill_(mask, False).tolist() == [False] * 4
+
+
+@pytest.mark.parametrize("make", [float, torch.tensor])
+def test_filling_expanded_memory_by_index_warns(make):
+    x, value = torch.zeros(1).expand(3), make(2.0)
+    with pytest.warns(UserWarning, match="index_fill_ on expanded tensors"):
+        x.index_fill_(0, torch.tensor([1]), value)
+    assert x.tolist() == [2.0] * 3
+    base = torch.zeros(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        (base * 1).expand(3).index_fill_(0, torch.tensor([1]), value)

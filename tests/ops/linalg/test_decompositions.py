@@ -416,3 +416,27 @@ def test_least_squares_of_one_b_for_a_stack():
     assert torch.allclose(found, expected, atol=1e-5)
     gradients = [torch.autograd.grad((each * each).sum(), (a, b)) for each in (found, expected)]
     assert all(torch.allclose(x, y, atol=1e-4) for x, y in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+def test_values_of_infinite_matrices(dtype):
+    good, infinite = torch.eye(2, dtype=dtype), torch.full((2, 2), float("inf"), dtype=dtype)
+    values = torch.linalg.svdvals(torch.stack([good, infinite]))
+    assert values[0].tolist() == [1, 1] and values[1].isnan().all() and values.dtype is good.real.dtype
+    assert torch.linalg.matrix_norm(infinite, "nuc").isnan() and torch.linalg.matrix_norm(infinite, 2).isnan()
+    with pytest.raises(torch.linalg.LinAlgError, match="contained non-finite values"):
+        torch.linalg.svdvals(torch.full((2, 2), float("nan"), dtype=dtype))
+
+
+@pytest.mark.parametrize("p", ["nuc", "fro", 1, float("inf")])
+def test_condition_numbers_beside_a_singular_matrix(p):
+    both = torch.stack([torch.eye(2), torch.zeros(2, 2)])
+    found = torch.linalg.cond(both, p)
+    assert found[0] == torch.linalg.cond(both[0], p) and found[1].item() == float("inf")
+
+
+@pytest.mark.parametrize("name", ["rcond", "rtol", "atol"])
+def test_complex_tolerances_of_pinv(name):
+    line = f"torch.linalg.pinv: {name} tensor of complex type is not supported. Got ComplexFloat"
+    with pytest.raises(RuntimeError, match=line):
+        torch.linalg.pinv(torch.ones(2, 2), **{name: torch.tensor(1j)})

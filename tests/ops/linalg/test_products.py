@@ -7,6 +7,7 @@ import pytest
 
 import cygrad as torch
 from cygrad.nn import functional as F
+from helpers import fails
 
 # --- Saved tensors -----------------------------------------------------------------------------
 
@@ -234,3 +235,59 @@ def test_half_precision_adds_before_it_rounds(name, beta, alpha, dtype):
             for given in ((base, a, b), (base.float(), a.float(), b.float()))
         )
     assert found.dtype is dtype and found.equal(expected.to(dtype))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("shape", [(3, 40, 5), (1, 1, 1), (2, 0, 3), (0, 2, 2)])
+def test_products_of_bytes(shape, kind):
+    m, k, n = shape
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 127, (m, k)).astype(kind) * kind(2), rng.integers(-128, 128, (n, k), dtype=np.int8)
+    expected = a.astype(np.int32) @ b.T.astype(np.int32)
+    found = torch._int_mm(torch.tensor(a), torch.tensor(b).t())
+    assert found.dtype is torch.int32 and found.tolist() == expected.tolist()
+    out = torch.zeros(m, n, dtype=torch.int32)
+    assert torch._int_mm(torch.tensor(a), torch.tensor(b).t(), out=out) is out and out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "kinds, shapes, line",
+    [
+        (("float32", "int8"), ((2, 3), (3, 2)), "Expected self dtype to be int8 or uint8 but got float"),
+        (("int8", "uint8"), ((2, 3), (3, 2)), "Expected mat2 dtype to be of type int8 but got unsigned char"),
+        (("int8", "int8"), ((2, 3), (4, 2)), "self.size(1) needs to match mat2.size(0) but got 3 and 4"),
+        (("int8", "int8"), ((3,), (3, 2)), "Expected self to be of dimension 2 but got 1"),
+        (
+            ("int8", "int8", "int64"),
+            ((2, 3), (3, 2), (2, 2)),
+            "Expected result dtype to be of type kInt but got long int",
+        ),
+        (("int8", "int8", "int32"), ((2, 3), (3, 2), (2, 5)), "Expected result.size(1) to be 2 but got 5"),
+    ],
+)
+def test_wrong_products_of_bytes(kinds, shapes, line):
+    a, b, *out = [torch.ones(shape, dtype=getattr(torch, kind)) for kind, shape in zip(kinds, shapes)]
+    with fails(RuntimeError, f"int_mm_out_cpu: {line}"):
+        torch._int_mm(a, b, out=out[0] if out else None)
+
+
+@pytest.mark.parametrize("name", ["beta", "alpha"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_boolean_factors_of_addr(name, dtype):
+    matrix, vector = torch.ones(2, 2, dtype=dtype), torch.ones(2, dtype=dtype)
+    with fails(RuntimeError, f"Boolean {name} only supported for Boolean results."):
+        torch.addr(matrix, vector, vector, **{name: True})
+    assert torch.addr(matrix.bool(), vector.bool(), vector.bool(), **{name: True}).all()
+
+
+def test_einsum_of_an_empty_list():
+    with fails(ValueError, "einsum(): must specify the equation string and at least one operand, or at least ..."):
+        torch.einsum("", [])
+
+
+@pytest.mark.parametrize("use_gelu", [True, False])
+def test_activations_of_products_with_out(use_gelu):
+    a, b, out = torch.randn(2, 3), torch.randn(3, 4), torch.empty(2, 4)
+    expected = torch._addmm_activation(torch.ones(4), a, b, beta=0.5, use_gelu=use_gelu)
+    assert torch._addmm_activation(torch.ones(4), a, b, beta=0.5, use_gelu=use_gelu, out=out) is out
+    assert out.equal(expected)

@@ -356,6 +356,14 @@ def test_what_is_refused_draws_nothing():
         assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("bounds", [(None,), (None, 3)])
+def test_random_needs_a_lower_end_that_is_a_number(bounds):
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"random_\(\) received an invalid combination of arguments - got \(NoneType"):
+        x.random_(*bounds)
+    assert x.tolist() == [1, 1] and x.random_(0, None).max() > 1
+
+
 def test_overwriting_a_view_changes_its_base():
     base = torch.zeros(2, 3)
     base[:, 1].uniform_(1, 2)

@@ -280,6 +280,35 @@ def test_gradients_of_logcumsumexp_are_finite_at_infinities():
     assert gradient(lambda x: x.logcumsumexp(0).sum(), [-INF, -INF, 0.0]) == [0, 0, 1]
 
 
+@pytest.mark.parametrize(
+    "numbers, expected",
+    [
+        ([complex(-INF, 4), complex(-INF, 1), 1.5 + 2j], [complex(-INF, 0), complex(-INF, 0), 1.5 + 2j]),
+        ([complex(INF, 1), complex(INF, 2), 1.0], [complex(INF, 1), complex(INF, NAN), complex(NAN, NAN)]),
+        ([complex(INF, 0), complex(INF, 1)], [complex(INF, 0), complex(INF, math.pi / 4)]),
+        ([complex(INF, NAN), 1.0], [complex(NAN, NAN)] * 2),
+        ([complex(NAN, 2), 1.0], [complex(NAN, NAN)] * 2),
+        ([1e10 + 1e20j, 1.0], [1e10 + 1e20j] * 2),
+    ],
+)
+def test_logcumsumexp_of_infinite_complex_numbers(numbers, expected):
+    """As log(exp(x) + exp(y)) of IEEE numbers: the directions of two infinite ones matter."""
+    found = torch.tensor(numbers, dtype=torch.complex128).logcumsumexp(0)
+    np.testing.assert_array_equal(torch.view_as_real(found), [[z.real, z.imag] for z in expected])
+
+
+def test_histograms_of_points_without_dimensions():
+    for named in ({}, {"weight": torch.ones(3)}):
+        hist, edges = torch.histogramdd(torch.ones(3, 0), [], **named)
+        assert hist.tolist() == 0 and hist.shape == () and edges == ()
+    assert torch.histogramdd(torch.ones(3, 0), 2, density=True).hist.isnan().item()
+
+
+def test_a_wrong_range_of_histc_is_told_before_a_wrong_dtype():
+    with pytest.raises(RuntimeError, match=r"torch\.histc: max must be larger than min"):
+        torch.histc(torch.tensor([1, 2]), bins=3, min=5, max=2)
+
+
 def test_second_derivative_of_a_renormalized_zero():
     """x / sqrt(x^2 + 9): the second derivative in both numbers, at x = 0 and y = 3, is -1 / 9."""
     x = torch.tensor([[0.0, 3.0]], dtype=torch.float64, requires_grad=True)

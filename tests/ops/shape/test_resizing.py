@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from helpers import fails
 
 
 def test_memory_is_kept():
@@ -59,3 +60,31 @@ def test_resize_as_keeps_the_memory_format():
     assert found.stride() == like.stride() and torch.zeros(96).resize_as_(like).is_contiguous()
     with pytest.raises(RuntimeError, match="Unsupported memory formatPreserve"):
         torch.zeros(4).resize_(2, 2, memory_format=torch.preserve_format)
+
+
+@pytest.mark.parametrize(
+    "shape, check, is_clear",
+    [
+        ((2, 3, 4), True, True),
+        ((2, 3, 4), False, True),
+        ((2, 1, 4), True, False),
+        ((2, 1, 4), False, True),
+        ((2, 1, 4), [torch.contiguous_format], True),
+        ((2, 1, 4), [], False),
+        ((2, 1, 3, 1), [torch.contiguous_format], True),
+        ((2, 1, 3, 1), [torch.contiguous_format, torch.channels_last], False),
+    ],
+)
+def test_orders_of_which_there_are_several(shape, check, is_clear):
+    t = torch.empty(shape)
+    if is_clear:
+        assert t.dim_order(ambiguity_check=check) == tuple(range(len(shape)))
+        return
+    with fails(RuntimeError, "The tensor does not have unique dim order, or cannot map to exact one of the given ..."):
+        t.dim_order(ambiguity_check=check)
+
+
+@pytest.mark.parametrize("check", ["ABC", [torch.strided], 3])
+def test_wrong_checks_of_the_order(check):
+    with fails(TypeError, "The ambiguity_check argument must be a bool or a list of memory formats."):
+        torch.empty(2, 3).dim_order(ambiguity_check=check)

@@ -38,14 +38,25 @@ def values(a, hermitian=False):
     return np.linalg.svd(a, compute_uv=False)
 
 
-def first_not_finite(a):
-    """The index of the first matrix with inf or NaN, or None."""
+def values_beside_infinite(a):
+    """The same; NaN for matrices with infinite elements, as LAPACK computes them."""
+    is_infinite = ~np.isfinite(a).all((-2, -1), keepdims=True)
+    return np.where(is_infinite[..., 0], np.nan, values(np.where(is_infinite, 0, a))).astype(a.real.dtype)
+
+
+def first_not_finite(a, good=np.isfinite):
+    """The index of the first matrix whose elements are not all good, or None."""
     if is_meta(a):
         return None
-    good = np.isfinite(a)
-    if np.count_nonzero(good) == a.size:
+    found = good(a)
+    if np.count_nonzero(found) == a.size:
         return None
-    return int((~good.all((-2, -1)).reshape(-1)).argmax())
+    return int((~found.all((-2, -1)).reshape(-1)).argmax())
+
+
+def is_number(a):
+    """Which elements are numbers: finite or infinite, not NaN."""
+    return ~np.isnan(a)
 
 
 def tolerance(s, shape, atol, rtol):

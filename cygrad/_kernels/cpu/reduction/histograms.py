@@ -73,7 +73,7 @@ def histogram(points, edges, weights, density):
         counts = counts + _counts(private(points[part]), edges, shape, None if weights is None else weights[part])
     found = counts.reshape(shape).astype(points.dtype)
     if density:
-        found = found / found.sum()
+        np.divide(found, found.sum(), out=found)  # without dimensions, too, an array
         for d, edge in enumerate(edges):
             found = found / np.diff(edge).reshape((-1,) + (1,) * (len(shape) - 1 - d))
     return found

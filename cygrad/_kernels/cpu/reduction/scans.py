@@ -47,8 +47,9 @@ def logcumsumexp(a, axis):
     out = a.copy()
     rows, result = np.moveaxis(a, axis, 0), np.moveaxis(out, axis, 0)
     with np.errstate(all="ignore"):
-        for i in range(1, len(rows)):
-            result[i] = log_of_sum(result[i - 1], rows[i])
+        before = np.full(rows.shape[1:], -np.inf, a.dtype)
+        for i in range(len(rows)):
+            before = result[i] = log_of_sum(rows[i], before)
     return out
 
 
@@ -82,11 +83,14 @@ def logcumsumexp_gradient(g, x, y, axis):
 
 @noted
 def log_of_sum(a, b):
-    """log(exp(a) + exp(b)) of complex numbers, without overflow."""
-    is_first = a.real >= b.real
-    larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
+    """log(exp(a) + exp(b)) of complex numbers, without overflow; of two zeros, exp(-inf), that of `b`."""
+    is_less = a.real < b.real
+    larger, smaller = np.where(is_less, b, a), np.where(is_less, a, b)
     found = larger + np.log1p(np.exp(smaller - larger))
-    return np.where(np.isinf(a.real) & (a.real == b.real), larger, found)  # their difference is NaN
+    is_infinite = np.isinf(a.real) & (a.real == b.real)  # so that their difference is NaN
+    if is_infinite.any():
+        found = np.where(is_infinite, np.where(a.real < 0, b, np.log(np.exp(a) + np.exp(b))), found)
+    return np.where(np.isnan(a) | np.isnan(b), np.nan * (1 + 1j), found)
 
 
 dispatching(globals(), "running_extremum logcumsumexp")

@@ -5,7 +5,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import check_device, device
-from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named
+from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named, get_default_dtype
 from cygrad._ops.base.arguments import broadcast_shape, require
 
 # Conversion methods by name.
@@ -79,6 +79,8 @@ def type_wanted(name):
         if name == "torch.BFloat16Tensor":
             return as_dtype(dtype_named("bfloat16"))
         name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
+    if name is Tensor:
+        return get_default_dtype()
     if isinstance(name, str) or name in (int, float, bool, complex):
         raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")
     try:

@@ -9,6 +9,7 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.errors.spelling import suggestion
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.types.device import check_device
 from cygrad._kernels.device import cupy_library
 from cygrad._ops.base.arguments import integer, integers
 
@@ -109,10 +110,30 @@ def wrong_dtype(wanted, function):
     return messages.wrong_keyword(function, "dtype", "torch.dtype", wanted)
 
 
-def type_of_out(out, named, function):
-    """Return the dtype of `out`. Raises TypeError for a non-tensor, RuntimeError if another dtype was requested."""
+def check_out(out, layout, device, function):
+    """Raise TypeError for an `out` that is no tensor, RuntimeError if its layout or device is not the one asked for."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {messages.type_name(out)}")
+    if isinstance(layout, type(out.layout)) and layout is not out.layout:
+        asked, given = (_LAYOUTS.get(str(each), str(each)) for each in (layout, out.layout))
+        raise RuntimeError(f"layout {asked} does not match layout of out parameter ({given})")
+    kind = out.device.type if device is None else check_device(device).type
+    if kind != out.device.type:
+        raise RuntimeError(f"device type {kind} does not match device type of out parameter ({out.device.type})")
+
+
+_LAYOUTS = {
+    "torch.strided": "Strided",
+    "torch.sparse_coo": "Sparse",
+    "torch.sparse_csr": "SparseCsr",
+    "torch.sparse_csc": "SparseCsc",
+    "torch.sparse_bsr": "SparseBsr",
+    "torch.sparse_bsc": "SparseBsc",
+}
+
+
+def type_of_out(out, named):
+    """Return the dtype of `out`. Raises RuntimeError if another dtype was requested."""
     if named is not None and named is not out.dtype:
         raise RuntimeError(f"dtype {named.type_name} does not match dtype of out parameter ({out.dtype.type_name})")
     return out.dtype
