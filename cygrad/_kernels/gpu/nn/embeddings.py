@@ -16,7 +16,7 @@ def rows(table, places):
 
 
 def added_rows(rows, indices, count, padding):
-    """Return a matrix of `count` rows: the sums of `rows` with the same index, and 0 in the row `padding` if there is."""
+    """Return a matrix of `count` rows: the sums of `rows` with the same index, and 0 in row `padding`, if any."""
     out = cupy().zeros((count, rows.shape[1]), rows.dtype)
     add_rows(out, indices, rows)
     if padding >= 0:
