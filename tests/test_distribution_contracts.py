@@ -352,6 +352,7 @@ def test_the_inverse_of_composed_transforms_is_composed():
 def test_the_inverse_of_a_transform_keeps_it_alive():
     inverse = Scale(2.0).inv
     assert inverse(torch.tensor(4.0)) == 2 and inverse.inv(torch.tensor(4.0)) == 8
+    assert inverse._cache_size == 0 and inverse.with_cache()._cache_size == 1
     alive = weakref.ref(inverse)
     del inverse
     assert alive() is None

@@ -168,7 +168,7 @@ class _InverseTransform(Transform):
     parameters = ("_inv",)
 
     def __init__(self, transform: Transform) -> None:
-        super().__init__()
+        super().__init__(transform._cache_size)
         self._inv = transform
 
     domain = property(lambda self: self._inv.codomain)

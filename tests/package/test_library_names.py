@@ -82,7 +82,7 @@ NAMES = {
     "ao.quantization.qconfig": "QConfig default_qconfig get_default_qconfig",
     "autograd": "_profiler_enabled",
     "autograd.forward_ad": "_current_level",
-    "backends": "cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
+    "backends": "disable_global_flags flags_frozen cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
     "backends.cpu": "get_cpu_capability",
     "backends.cuda": """
         SDPAParams allow_fp16_bf16_reduction_math_sdp can_use_cudnn_attention can_use_efficient_attention
@@ -293,6 +293,11 @@ NAMES = {
     "quantization.qconfig": "QConfig default_qconfig",
     "utils": "swap_tensors",
     "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
+    "utils._device": "DeviceContext device_decorator set_device",
+    "utils._traceback": """
+        CapturedTraceback format_frame format_traceback_short report_compile_source_on_error shorten_filename
+    """,
+    "utils.collect_env": "SystemEnv get_env_info get_pretty_env_info main pretty_str",
     "utils._foreach_utils": """
         _device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices
         _group_tensors_by_device_and_dtype _has_foreach_support
