@@ -259,6 +259,23 @@ NAMES = {
         AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
         _mask_mod_signature _score_mod_signature
     """,
+    "nn.modules.channelshuffle": "ChannelShuffle",
+    "nn.modules.container": "ModuleList ParameterDict ParameterList",
+    "nn.modules.conv": "LazyConv2d LazyConvTranspose3d _ConvNd _ConvTransposeNd _LazyConvXdMixin",
+    "nn.modules.linear": "LazyLinear",
+    "nn.modules.linear_cross_entropy_options": "LinearCrossEntropyOptions",
+    "nn.modules.loss": "LinearCrossEntropyLoss MarginRankingLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    "nn.modules.padding": "_CircularPadNd _ConstantPadNd _ReflectionPadNd _ReplicationPadNd",
+    "nn.modules.pooling": """
+        FractionalMaxPool2d MaxUnpool2d _AdaptiveAvgPoolNd _AdaptiveMaxPoolNd _AvgPoolNd _LPPoolNd _MaxUnpoolNd
+    """,
+    "nn.parallel._functions": "Broadcast Gather ReduceAddCoalesced Scatter _get_stream",
+    "nn.parallel.parallel_apply": "parallel_apply",
+    "nn.parallel.replicate": "replicate",
+    "optim._functional": """
+        adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam
+    """,
+    "optim.adamw": "AdamW adamw",
     "nn.init": "_no_grad_fill_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_uniform_ _no_grad_zero_",
     "nn.modules.module": """
         _EXTRA_STATE_KEY_SUFFIX _global_backward_hooks _global_backward_pre_hooks _global_forward_hooks

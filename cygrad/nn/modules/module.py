@@ -219,9 +219,9 @@ class Module(Hooked, Stateful, Members):
                 grad = parameter.grad
                 # The gradient must match the data at all times, so it is detached while the data changes.
                 parameter.grad = None
-                parameter.data = fn(parameter.data)
+                parameter.data = fn(parameter)
                 if grad is not None:
-                    grad.data = fn(grad.data)
+                    grad.data = fn(grad)
                     parameter.grad = grad
             for name, buffer in self._buffers.items():
                 if is_lazy(buffer):
