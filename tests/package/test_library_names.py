@@ -259,6 +259,10 @@ NAMES = {
         AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
         _mask_mod_signature _score_mod_signature
     """,
+    "__future__": """
+        get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion
+        set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion
+    """,
     "nn.modules.channelshuffle": "ChannelShuffle",
     "nn.modules.container": "ModuleList ParameterDict ParameterList",
     "nn.modules.conv": "LazyConv2d LazyConvTranspose3d _ConvNd _ConvTransposeNd _LazyConvXdMixin",
@@ -276,6 +280,7 @@ NAMES = {
         adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam
     """,
     "optim.adamw": "AdamW adamw",
+    "optim.lr_scheduler": "EPOCH_DEPRECATION_WARNING _LRScheduler _enable_get_lr_call _initial_mode",
     "nn.init": "_no_grad_fill_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_uniform_ _no_grad_zero_",
     "nn.modules.module": """
         _EXTRA_STATE_KEY_SUFFIX _global_backward_hooks _global_backward_pre_hooks _global_forward_hooks
@@ -299,7 +304,8 @@ NAMES = {
     "quasirandom": "SobolEngine",
     "nn.utils.stateless": "_reparametrize_module functional_call",
     "optim.optimizer": """
-        _default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_capturable_supported_devices _get_value
+        _RequiredParameter _default_to_fused_or_foreach _device_dtype_check_for_fused _disable_dynamo_if_unsupported
+        _get_capturable_supported_devices _get_scalar_dtype _get_value _stack_if_compiling _to_scalar
         _use_grad_for_differentiable _view_as_real
     """,
     "profiler": "kineto_available",
