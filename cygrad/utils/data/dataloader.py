@@ -287,7 +287,9 @@ class _BaseDataLoaderIter(Iterator[Any]):
                 f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
-                    "Each worker gives all samples unless the dataset uses get_worker_info()."
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker. Please see "
+                    "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
                     * (loader.num_workers > 0)
                 )
             )
