@@ -322,12 +322,19 @@ def test_errors_bring_their_traceback(crew):
 
 
 def test_an_iteration_goes_on_after_an_error():
-    for options in ({}, {"num_workers": 2, "persistent_workers": True}):
+    for options in ({}, {"num_workers": 2, "persistent_workers": True}, {"num_workers": 2}):
         iterator = iter(DataLoader(Failing(ValueError("bad"), 1), **options))
         assert next(iterator) == 0
         with pytest.raises(ValueError, match="bad"):
             next(iterator)
         assert [int(x) for x in iterator] == [2, 3, 4, 5]
+
+
+def test_an_iteration_is_over_after_its_workers_were_ended():
+    iterator = iter(DataLoader(range(9), num_workers=2))
+    assert next(iterator) == 0
+    iterator._shutdown_workers()
+    assert list(iterator) == []
 
 
 @pytest.mark.parametrize("crew", CREWS)
