@@ -55,7 +55,6 @@ _MODULES = (
     "_custom_ops",
     "_VF",
     "__config__",
-    "__future__",
     "_dynamo",
     "_functorch",
     "_guards",

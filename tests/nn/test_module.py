@@ -332,35 +332,6 @@ def test_changes_in_place_of_what_is_saved_are_noticed(of_gradient):
         product.sum().backward()
 
 
-@pytest.fixture
-def settings():
-    from cygrad import __future__
-
-    yield __future__
-    __future__.set_overwrite_module_params_on_conversion(False)
-    __future__.set_swap_module_params_on_conversion(False)
-
-
-@pytest.mark.parametrize("kind", ["overwrite", "swap"])
-def test_conversion_may_make_new_parameters(settings, kind):
-    assert not getattr(settings, f"get_{kind}_module_params_on_conversion")()
-    getattr(settings, f"set_{kind}_module_params_on_conversion")(True)
-    module = Scale()
-    module.factor.grad = torch.ones_like(module.factor)
-    factor, grad, view = module.factor, module.factor.grad, module.factor.detach()
-    module.double()
-    assert module.factor.dtype is module.factor.grad.dtype is torch.float64 and module.factor.requires_grad
-    assert (module.factor is factor) == (kind == "swap") and module.factor.grad is not grad
-    assert isinstance(module.factor, nn.Parameter) and view.dtype is torch.float32
-
-
-def test_conversion_to_another_layout_makes_new_parameters():
-    module = nn.Linear(2, 3)
-    weight, module.weight.grad = module.weight, torch.ones(3, 2)
-    module._apply(lambda t: t.detach().to_sparse())
-    assert module.weight.is_sparse and module.weight.grad.is_sparse and not weight.is_sparse
-
-
 def test_a_conversion_that_fails_changes_nothing():
     module = nn.Linear(2, 3)
     module.weight.grad = torch.ones(3, 2)

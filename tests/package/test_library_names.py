@@ -259,10 +259,6 @@ NAMES = {
         AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
         _mask_mod_signature _score_mod_signature
     """,
-    "__future__": """
-        get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion
-        set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion
-    """,
     "nn.modules.channelshuffle": "ChannelShuffle",
     "nn.modules.container": "ModuleList ParameterDict ParameterList",
     "nn.modules.conv": "LazyConv2d LazyConvTranspose3d _ConvNd _ConvTransposeNd _LazyConvXdMixin",

@@ -8,7 +8,6 @@ from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.modules._module.conversion import converted
 from cygrad.nn.modules._module.exchange import from_torch
 from cygrad.nn.modules._module.hooks import (
     Hooked,
@@ -214,9 +213,17 @@ class Module(Hooked, Stateful, Members):
             for module in self.children():
                 module._apply(fn)
         with cygrad.no_grad():
-            for name, parameter in self._parameters.items():
-                if parameter is not None:
-                    self._parameters[name] = converted(parameter, fn)
+            for parameter in self._parameters.values():
+                if parameter is None:
+                    continue
+                grad, data = parameter.grad, fn(parameter)
+                grad_data = None if grad is None else fn(grad)
+                # The gradient must match the data at all times, so it is detached while the data changes.
+                parameter.grad = None
+                parameter.data = data
+                if grad is not None:
+                    grad.data = grad_data
+                    parameter.grad = grad
             for name, buffer in self._buffers.items():
                 if is_lazy(buffer):
                     buffer.data = fn(buffer.data)
