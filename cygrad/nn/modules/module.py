@@ -221,7 +221,7 @@ class Module(Hooked, Stateful, Members):
                 # The gradient must match the data at all times, so it is detached while the data changes.
                 parameter.grad = None
                 parameter.data = data
-                if grad is not None:
+                if grad is not None and grad_data is not None:
                     grad.data = grad_data
                     parameter.grad = grad
             for name, buffer in self._buffers.items():
