@@ -340,9 +340,19 @@ def test_transforms_of_programs():
     assert d.TransformedDistribution(d.Normal(0.0, 1.0), scale).log_prob(torch.tensor(0.0)) < 0
 
 
+def test_the_inverse_of_composed_transforms_is_composed():
+    composed = d.ComposeTransform([d.ExpTransform(), d.AffineTransform(1.0, 2.0)])
+    inverse = composed.inv
+    assert isinstance(inverse, d.ComposeTransform) and inverse.inv is composed
+    assert inverse == d.ComposeTransform([part.inv for part in reversed(composed.parts)])
+    assert inverse(composed(torch.tensor(0.0))) == 0
+    assert d.identity_transform == d.identity_transform.inv
+
+
 def test_the_inverse_of_a_transform_keeps_it_alive():
     inverse = Scale(2.0).inv
     assert inverse(torch.tensor(4.0)) == 2 and inverse.inv(torch.tensor(4.0)) == 8
+    assert inverse._cache_size == 0 and inverse.with_cache()._cache_size == 1
     alive = weakref.ref(inverse)
     del inverse
     assert alive() is None

@@ -205,3 +205,36 @@ def test_densities_in_tails():
     assert d.Geometric(logits=torch.tensor(1000.0)).log_prob(torch.tensor(2.0)).item() == -2000
     ends = d.Kumaraswamy(torch.tensor(1.0), torch.tensor(3.0)).log_prob(torch.tensor([0.0, 0.5]))
     assert ends.exp().tolist() == pytest.approx([3, 0.75])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_samples_of_small_concentrations_are_inside(dtype):
+    torch.manual_seed(1)
+    small = torch.tensor(0.01, dtype=dtype, requires_grad=True)
+    samples = d.Beta(small, small).rsample([2000])
+    assert samples.min() == torch.finfo(dtype).tiny and 0.9 < samples.max() < 1
+    assert d.Beta(small, small).log_prob(samples).isfinite().all()
+    samples.sum().backward()
+    assert small.grad.isfinite()
+
+
+def test_counts_have_the_dtype_of_the_probabilities():
+    found = d.NegativeBinomial(torch.tensor([3, 4]), probs=torch.tensor([0.25, 0.5], dtype=torch.float64))
+    assert found.total_count.dtype is torch.float64 and found.sample((5,)).dtype is torch.float64
+
+
+def test_gamma_takes_numbers():
+    assert d.Gamma(0.5, 1).log_prob(0) == INF and d.Gamma(2, 1).log_prob(0) == -INF
+    assert d.Chi2(2.0).log_prob(2) == d.Chi2(2.0).log_prob(torch.tensor(2.0))
+    with pytest.raises(ValueError, match="Expected value argument"):
+        d.Gamma(2.0, 1.0).log_prob(-1)
+
+
+def test_gradients_of_concentrations_by_name():
+    from cygrad.distributions.gammas import _Dirichlet_backward
+
+    a = torch.tensor([0.5, 2.0, 3.0], requires_grad=True)
+    x = d.Dirichlet(a).rsample()
+    x[1].backward()
+    found = _Dirichlet_backward(x.detach(), a.detach(), torch.tensor([0.0, 1.0, 0.0]))
+    assert torch.equal(found, a.grad)

@@ -39,6 +39,10 @@ def flags_frozen():
     return False
 
 
+def disable_global_flags():
+    """Accepted: PyTorch then lets settings be changed by `flags` contexts alone; here they always can be."""
+
+
 def _no():
     """Whether the backend is in use: always False."""
     return False

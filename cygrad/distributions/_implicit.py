@@ -99,7 +99,10 @@ class _StandardGamma(Function):
 class _Dirichlet(Function):
     @staticmethod
     def forward(ctx, a, generator=None):
-        x = log_gammas(a, generator).softmax(-1).to(a.dtype)
+        info = cygrad.finfo(a.dtype)
+        x = (
+            log_gammas(a, generator).softmax(-1).to(a.dtype).clamp(info.tiny, 1 - info.eps / 2)
+        )  # inside, as densities need
         ctx.save_for_backward(a, x)
         return x
 
@@ -107,9 +110,14 @@ class _Dirichlet(Function):
     @once_differentiable
     def backward(ctx, g):
         a, x = ctx.saved_tensors
-        a, inside = a.double(), x.double().clamp(1e-300, 1 - cygrad.finfo(x.dtype).eps / 2)
-        moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their ratios
-        return moved * (g - (x * g).sum(-1, keepdim=True)), None
+        return _Dirichlet_backward(x, a, g), None
+
+
+def _Dirichlet_backward(x, concentration, grad_output):
+    """Return the gradient of concentrations, given that of the samples x that were drawn."""
+    a, inside = concentration.double(), x.double().clamp(1e-300, 1 - cygrad.finfo(x.dtype).eps / 2)
+    moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their ratios
+    return moved * (grad_output - (x * grad_output).sum(-1, keepdim=True))
 
 
 standard_gamma = _StandardGamma.apply

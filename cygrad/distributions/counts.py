@@ -253,7 +253,8 @@ class NegativeBinomial(_Trials):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.total_count, _ = self._take(probs, logits, total_count)
+        counts, _ = self._take(probs, logits, total_count)
+        self.total_count = counts.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     mean = property(lambda self: self.total_count * self.logits.exp(), doc="The mean.")

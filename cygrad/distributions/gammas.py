@@ -9,6 +9,7 @@ import cygrad
 import cygrad.nn.functional as F
 from cygrad import Size, Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions._implicit import _Dirichlet_backward as _Dirichlet_backward
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
 from cygrad.distributions.transformed_distribution import TransformedDistribution
@@ -58,7 +59,7 @@ class Gamma(ExponentialFamily):
         value.detach().clamp_(min=cygrad.finfo(value.dtype).tiny)
         return value
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
         """Return the log-density: a log(rate) + (a - 1) log(value) - rate value - log(gamma(a)), with concentration a.
 
         Raises ValueError for values outside the support, unless `validate_args` is False.
@@ -67,6 +68,7 @@ class Gamma(ExponentialFamily):
         >>> dist.Gamma(2.0, 1.0).log_prob(cygrad.tensor([1.0, 2.0]))
         tensor([-1.0000, -1.3069])
         """
+        value = cygrad.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate

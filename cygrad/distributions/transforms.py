@@ -74,9 +74,12 @@ class Transform:
         """The inverse, as a transform."""
         found = self._inv and self._inv()
         if found is None:
-            found = _InverseTransform(self)
+            found = self._new_inverse()
             self._inv = weakref.ref(found)
         return found
+
+    def _new_inverse(self):
+        return _InverseTransform(self)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return y = t(x)."""
@@ -165,7 +168,7 @@ class _InverseTransform(Transform):
     parameters = ("_inv",)
 
     def __init__(self, transform: Transform) -> None:
-        super().__init__()
+        super().__init__(transform._cache_size)
         self._inv = transform
 
     domain = property(lambda self: self._inv.codomain)
@@ -272,10 +275,10 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def _inverse(self, y):
-        for part in reversed(self.parts):
-            y = part.inv(y)
-        return y
+    def _new_inverse(self):
+        found = ComposeTransform([part.inv for part in reversed(self.parts)])
+        found._inv = weakref.ref(self)
+        return found
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         """Return the sum over the parts.

@@ -7,6 +7,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim._checks import check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["Adadelta"]
@@ -84,3 +85,12 @@ class Adadelta(FormulaOptimizer):
         moved *= rho
         moved += (1 - rho) * update * update
         p -= o["lr"] * update
+
+
+adadelta = of_lists(
+    Adadelta,
+    "adadelta",
+    {"square_avgs": "square_avg", "acc_deltas": "acc_delta", "state_steps": "step"},
+    {"capturable": False, "foreach": None, "differentiable": False, "has_complex": False},
+    "lr rho eps weight_decay maximize".split(),
+)

@@ -8,6 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.optim._checks import check_implementation, check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim._state import state_dtype
 from cygrad.optim.formula import FormulaOptimizer
 
@@ -107,3 +108,20 @@ class Adagrad(FormulaOptimizer):
         total = state["sum"]
         total += g * g
         p -= o["lr"] / (1 + (t - 1) * o["lr_decay"]) * g / (xp.sqrt(total) + o["eps"])
+
+
+adagrad = of_lists(
+    Adagrad,
+    "adagrad",
+    {"state_sums": "sum", "state_steps": "step"},
+    {
+        "fused": None,
+        "grad_scale": None,
+        "found_inf": None,
+        "has_sparse_grad": False,
+        "foreach": None,
+        "differentiable": False,
+        "has_complex": False,
+    },
+    "lr weight_decay lr_decay eps maximize".split(),
+)

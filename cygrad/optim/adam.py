@@ -11,6 +11,7 @@ from cygrad._core.graph.internals import arrays_for_update, with_gradients
 from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import adam_step, any_complex, any_sparse, count_steps
 from cygrad.optim._checks import check_betas, check_implementation, check_learning_rate
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim._state import as_real, state_dtype, widened
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import Optimizer, loss_of, recording
@@ -258,3 +259,37 @@ def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:
                 raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
             if beta.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
+
+
+adam = of_lists(
+    Adam,
+    "adam",
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
+    {
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "fused": None,
+        "grad_scale": None,
+        "found_inf": None,
+        "has_complex": False,
+        "decoupled_weight_decay": False,
+    },
+    "amsgrad beta1 beta2 lr weight_decay eps maximize".split(),
+)
+
+adamw = of_lists(
+    AdamW,
+    "adamw",
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
+    {
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "fused": None,
+        "grad_scale": None,
+        "found_inf": None,
+        "has_complex": False,
+    },
+    "amsgrad beta1 beta2 lr weight_decay eps maximize".split(),
+)

@@ -7,6 +7,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim._checks import check_betas, check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["Adamax"]
@@ -79,3 +80,12 @@ class Adamax(FormulaOptimizer):
         mean += (1 - beta1) * (g - mean)
         largest[...] = xp.maximum(beta2 * largest, xp.abs(g) + o["eps"])
         p -= o["lr"] / (1 - beta1**t) * mean / largest
+
+
+adamax = of_lists(
+    Adamax,
+    "adamax",
+    {"exp_avgs": "exp_avg", "exp_infs": "exp_inf", "state_steps": "step"},
+    {"foreach": None, "maximize": False, "differentiable": False, "capturable": False, "has_complex": False},
+    "eps beta1 beta2 lr weight_decay".split(),
+)

@@ -10,6 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad.optim._checks import check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["ASGD"]
@@ -92,3 +93,12 @@ class ASGD(FormulaOptimizer):
         average += mu * (p - average)
         state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
         state["mu"][...] = 1 / (max(1, t - o["t0"]) if isinstance(t, float) else xp.maximum(1, t - o["t0"]))
+
+
+asgd = of_lists(
+    ASGD,
+    "asgd",
+    {"axs": "ax", "mus": "mu", "etas": "eta", "state_steps": "step"},
+    {"foreach": None, "maximize": False, "differentiable": False, "capturable": False, "has_complex": False},
+    "lambd lr t0 alpha weight_decay".split(),
+)

@@ -10,6 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad.optim._checks import check_betas, check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["NAdam"]
@@ -101,3 +102,19 @@ class NAdam(FormulaOptimizer):
         root = xp.sqrt(square / (1 - beta2**t)) + o["eps"]
         ahead = next_mu / (1 - done * next_mu) * mean + (1 - mu) / (1 - done) * g
         p -= o["lr"] * ahead / root
+
+
+nadam = of_lists(
+    NAdam,
+    "nadam",
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "mu_products": "mu_product", "state_steps": "step"},
+    {
+        "decoupled_weight_decay": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "has_complex": False,
+        "maximize": False,
+    },
+    "beta1 beta2 lr weight_decay momentum_decay eps".split(),
+)

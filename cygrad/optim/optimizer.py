@@ -14,6 +14,16 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
+from cygrad.optim._for_packages import _default_to_fused_or_foreach as _default_to_fused_or_foreach
+from cygrad.optim._for_packages import _device_dtype_check_for_fused as _device_dtype_check_for_fused
+from cygrad.optim._for_packages import _disable_dynamo_if_unsupported as _disable_dynamo_if_unsupported
+from cygrad.optim._for_packages import _get_capturable_supported_devices as _get_capturable_supported_devices
+from cygrad.optim._for_packages import _get_scalar_dtype as _get_scalar_dtype
+from cygrad.optim._for_packages import _get_value as _get_value
+from cygrad.optim._for_packages import _stack_if_compiling as _stack_if_compiling
+from cygrad.optim._for_packages import _to_scalar as _to_scalar
+from cygrad.optim._for_packages import _use_grad_for_differentiable as _use_grad_for_differentiable
+from cygrad.optim._for_packages import _view_as_real as _view_as_real
 from cygrad.optim._state import adapted, converted, count_in_tensors, count_on_gpu
 from cygrad.utils import typename
 from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
@@ -33,13 +43,13 @@ global_pre_hooks: HookDict = HookDict()
 global_post_hooks: HookDict = HookDict()  # hooks of all optimizers
 
 
-class _Required:
+class _RequiredParameter:
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
 # Default of an option that every parameter group must specify.
-required = _Required()
+required = _RequiredParameter()
 
 
 class Optimizer:
@@ -545,52 +555,3 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
         return None
     with cygrad.enable_grad():
         return closure()
-
-
-# -- PyTorch's names, for optimizers of other packages --
-
-
-def _use_grad_for_differentiable(func: Callable) -> Callable:
-    """Decorate `step`: it records if the optimizer's `differentiable` is set, and does not otherwise."""
-
-    @functools.wraps(func)
-    def step(*args: Any, **kwargs: Any) -> Any:
-        with cygrad.set_grad_enabled(bool(args[0].defaults["differentiable"])):
-            return func(*args, **kwargs)
-
-    return step
-
-
-def _default_to_fused_or_foreach(
-    params: list[Tensor], differentiable: bool, use_fused: bool = False
-) -> tuple[bool, bool]:
-    """Return whether PyTorch would choose its (fused, foreach) implementation: both are for tensors on a GPU."""
-    if differentiable:
-        return False, False
-    on_gpu = all(p is None or (type(p) in (Tensor, cygrad.nn.Parameter) and p.is_cuda) for p in params)
-    fused = use_fused and on_gpu and all(p is None or p.is_floating_point() for p in params)
-    return fused, not fused and on_gpu
-
-
-def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Return the kinds of devices whose steps can be captured in graphs."""
-    return ["cuda"]
-
-
-def _get_value(x: Any) -> Any:
-    """Return a number, or that in a tensor."""
-    return x.item() if isinstance(x, Tensor) else x
-
-
-def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
-    """Replace complex parameters, and their states, by views of their real and imaginary parts, in the lists."""
-    for i, p in enumerate(params):
-        if cygrad.is_complex(p):
-            params[i] = cygrad.view_as_real(p)
-            for state in states:
-                state[i] = cygrad.view_as_real(state[i])
-
-
-def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:
-    """Decorate a function of an optimizer; nothing is compiled, so that nothing has to be left out."""
-    return lambda function: function

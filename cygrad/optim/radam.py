@@ -7,6 +7,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim._checks import check_betas, check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["RAdam"]
@@ -101,3 +102,19 @@ class RAdam(FormulaOptimizer):
         elif length > 5:
             update = update * ((rectified * left) ** 0.5 / (xp.sqrt(square) + o["eps"]))
         p -= update
+
+
+radam = of_lists(
+    RAdam,
+    "radam",
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"},
+    {
+        "decoupled_weight_decay": False,
+        "foreach": None,
+        "differentiable": False,
+        "capturable": False,
+        "has_complex": False,
+        "maximize": False,
+    },
+    "beta1 beta2 lr weight_decay eps".split(),
+)

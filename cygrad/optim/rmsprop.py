@@ -7,6 +7,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim._checks import check_learning_rate, check_not_negative
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["RMSprop"]
@@ -106,3 +107,17 @@ class RMSprop(FormulaOptimizer):
             return None
         buffer = state["momentum_buffer"] if group["momentum"] > 0 else None
         return [state["square_avg"], buffer, state["grad_avg"] if group["centered"] else None]
+
+
+rmsprop = of_lists(
+    RMSprop,
+    "rmsprop",
+    {
+        "square_avgs": "square_avg",
+        "grad_avgs": "grad_avg",
+        "momentum_buffer_list": "momentum_buffer",
+        "state_steps": "step",
+    },
+    {"foreach": None, "maximize": False, "differentiable": False, "capturable": False, "has_complex": False},
+    "lr alpha eps weight_decay momentum centered".split(),
+)

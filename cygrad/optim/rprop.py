@@ -8,6 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.optim._checks import check_learning_rate
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.formula import FormulaOptimizer, zeros
 
 __all__ = ["Rprop"]
@@ -84,3 +85,12 @@ class Rprop(FormulaOptimizer):
         g = xp.where(turn < 0, xp.zeros_like(g), g)
         p -= xp.sign(g) * size
         before[...] = g
+
+
+rprop = of_lists(
+    Rprop,
+    "rprop",
+    {"prevs": "prev", "step_sizes": "step_size", "state_steps": "step"},
+    {"foreach": None, "capturable": False, "maximize": False, "differentiable": False, "has_complex": False},
+    "step_size_min step_size_max etaminus etaplus".split(),
+)

@@ -11,6 +11,7 @@ from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_grad
 from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import any_sparse, sgd_step
 from cygrad.optim._checks import check_implementation, check_learning_rate
+from cygrad.optim._of_lists import of_lists
 from cygrad.optim.optimizer import Optimizer, loss_of, recording
 
 __all__ = ["SGD"]
@@ -153,3 +154,12 @@ class SGD(Optimizer):
                 buffer.mul_(momentum).add_(grad * (1 - group["dampening"]))
             grad = grad + momentum * buffer if group["nesterov"] else buffer
         param.sub_(group["lr"] * grad)
+
+
+sgd = of_lists(
+    SGD,
+    "sgd",
+    {"momentum_buffer_list": "momentum_buffer"},
+    {"has_sparse_grad": False, "foreach": None, "fused": None, "grad_scale": None, "found_inf": None},
+    "weight_decay momentum lr dampening nesterov maximize".split(),
+)

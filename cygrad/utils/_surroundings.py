@@ -38,6 +38,17 @@ class DefaultDeviceType:
         return DefaultDeviceType._type or ("cuda" if cygrad.cuda.is_available() else "cpu")
 
 
+def _infer_device_type(*args: Any) -> str:
+    """Return the kind of device of the tensors among the arguments that are not on the CPU, or else the default one."""
+    kinds = [leaf.device.type for leaf in flatten(args)[0] if isinstance(leaf, Tensor) and leaf.device.type != "cpu"]
+    return ("cuda" if "cuda" in kinds else kinds[0]) if kinds else DefaultDeviceType.get_device_type()
+
+
+def _get_device_module(device: str = "cuda") -> Any:
+    """Return the module of a kind of device, `cygrad.cuda` for example."""
+    return cygrad.device("meta") if device == "meta" else getattr(cygrad, device)
+
+
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """Return the GPU indices of the tensors among the arguments, and the states of their generators.
 

@@ -37,6 +37,8 @@ from cygrad.utils._surroundings import (
     of_thread,
     set_device_states,
 )
+from cygrad.utils._surroundings import _get_device_module as _get_device_module
+from cygrad.utils._surroundings import _infer_device_type as _infer_device_type
 
 __all__ = [
     "CheckpointError",

@@ -43,6 +43,14 @@ def bytes_alive():
 # ------------------------------------------------------------------ values and gradients
 
 
+def test_the_kind_of_device_of_arguments():
+    from cygrad.utils.checkpoint import DefaultDeviceType, _get_device_module, _infer_device_type
+
+    x = torch.ones(2)
+    assert _infer_device_type(x, {"y": [x.to("meta")]}) == "meta" and _get_device_module("meta").type == "meta"
+    assert _infer_device_type(x, 3) == DefaultDeviceType.get_device_type() and _get_device_module("cpu") is torch.cpu
+
+
 @BOTH
 def test_same_result_and_gradient(reentrant):
     x = leaf(0.5, 1.0)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import tracemalloc
 
 import pytest
 
@@ -147,6 +148,16 @@ def test_fast_mode_reports_the_entries_too():
     text = str(failure(function(lambda x: x**2, lambda x, g: g * x), doubles(0.5, 3.0), fast_mode=True))
     assert text.startswith(MISMATCH)
     assert "worst entry: d output[1] / d input[1]" in text
+
+
+def test_fast_mode_makes_no_jacobian():
+    x = torch.linspace(0, 1, 4000, dtype=torch.float64, requires_grad=True)
+    tracemalloc.start()
+    try:
+        assert gradcheck(torch.sin, x, fast_mode=True)
+        assert tracemalloc.get_traced_memory()[1] < 32 * 1024**2  # a Jacobian has 128 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_second_gradients_that_are_wrong():

@@ -191,6 +191,14 @@ def test_buffer_registers_itself_and_knows_whether_it_is_saved():
     assert list(module.state_dict()) == ["kept", "dropped"]
 
 
+def test_a_buffer_takes_no_name_that_is_in_use():
+    module = nn.Module()
+    module.plain = 3
+    with fails(KeyError, "\"attribute 'plain' already exists\""):
+        module.plain = nn.Buffer(torch.ones(1))
+    assert module.plain == 3 and not list(module.buffers())
+
+
 # ------------------------------------------------------------------ traversal
 
 
@@ -307,6 +315,33 @@ def test_conversion_keeps_the_objects_and_converts_the_gradient(convert, dtype):
     assert factor.grad is grad and grad.dtype == dtype
     assert module.shift.dtype == dtype
     assert module.count.dtype == torch.int64
+
+
+@pytest.mark.parametrize("of_gradient", [False, True])
+def test_changes_in_place_of_what_is_saved_are_noticed(of_gradient):
+    module = Scale()
+    module.factor.grad = torch.ones_like(module.factor).requires_grad_()
+    changed = module.factor.grad if of_gradient else module.factor
+    product = changed * changed
+    before = changed._version
+    module._apply(lambda t: t.add_(1))
+    assert changed._version > before and changed is (module.factor.grad if of_gradient else module.factor)
+    with fails(
+        RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace ..."
+    ):
+        product.sum().backward()
+
+
+def test_a_conversion_that_fails_changes_nothing():
+    module = nn.Linear(2, 3)
+    module.weight.grad = torch.ones(3, 2)
+
+    def fail(t):
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        module._apply(fail)
+    assert module.weight.grad.tolist() == [[1, 1]] * 3
 
 
 def test_conversion_to_integers_is_refused():

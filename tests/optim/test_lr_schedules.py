@@ -98,6 +98,16 @@ def test_a_callable_object_is_saved():
     assert state["lr_lambdas"] == [{"base": 0.5}]
 
 
+def test_one_cycle_takes_the_function_of_old_files():
+    scheduler = schedules.OneCycleLR(optimizer_of(), 1.0, 41)
+    old = {name: value for name, value in scheduler.state_dict().items() if name != "_anneal_func_type"}
+    del scheduler._anneal_func_type
+    scheduler.load_state_dict({**old, "anneal_func": lambda start, end, pct: start + end + pct})
+    scheduler.optimizer.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == [pytest.approx(0.04 + 1 + 1 / 11.3)]
+
+
 def test_optimizers_with_schedules_are_copied_and_freed():
     optimizer = optimizer_of()
     scheduler = schedules.StepLR(optimizer, 1)

@@ -82,6 +82,7 @@ INWARD = {
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.vmap_levels"),
     ("cygrad/_C/_nn.py", "cygrad.ops._aten"),
+    ("cygrad/utils/_contextlib.py", "cygrad._core.runtime.in_contexts"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._backends"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._watching"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),

@@ -82,7 +82,7 @@ NAMES = {
     "ao.quantization.qconfig": "QConfig default_qconfig get_default_qconfig",
     "autograd": "_profiler_enabled",
     "autograd.forward_ad": "_current_level",
-    "backends": "cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
+    "backends": "disable_global_flags flags_frozen cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
     "backends.cpu": "get_cpu_capability",
     "backends.cuda": """
         SDPAParams allow_fp16_bf16_reduction_math_sdp can_use_cudnn_attention can_use_efficient_attention
@@ -259,6 +259,24 @@ NAMES = {
         AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
         _mask_mod_signature _score_mod_signature
     """,
+    "nn.modules.channelshuffle": "ChannelShuffle",
+    "nn.modules.container": "ModuleList ParameterDict ParameterList",
+    "nn.modules.conv": "LazyConv2d LazyConvTranspose3d _ConvNd _ConvTransposeNd _LazyConvXdMixin",
+    "nn.modules.linear": "LazyLinear",
+    "nn.modules.linear_cross_entropy_options": "LinearCrossEntropyOptions",
+    "nn.modules.loss": "LinearCrossEntropyLoss MarginRankingLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    "nn.modules.padding": "_CircularPadNd _ConstantPadNd _ReflectionPadNd _ReplicationPadNd",
+    "nn.modules.pooling": """
+        FractionalMaxPool2d MaxUnpool2d _AdaptiveAvgPoolNd _AdaptiveMaxPoolNd _AvgPoolNd _LPPoolNd _MaxUnpoolNd
+    """,
+    "nn.parallel._functions": "Broadcast Gather ReduceAddCoalesced Scatter _get_stream",
+    "nn.parallel.parallel_apply": "parallel_apply",
+    "nn.parallel.replicate": "replicate",
+    "optim._functional": """
+        adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam
+    """,
+    "optim.adamw": "AdamW adamw",
+    "optim.lr_scheduler": "EPOCH_DEPRECATION_WARNING _LRScheduler _enable_get_lr_call _initial_mode",
     "nn.init": "_no_grad_fill_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_uniform_ _no_grad_zero_",
     "nn.modules.module": """
         _EXTRA_STATE_KEY_SUFFIX _global_backward_hooks _global_backward_pre_hooks _global_forward_hooks
@@ -282,7 +300,8 @@ NAMES = {
     "quasirandom": "SobolEngine",
     "nn.utils.stateless": "_reparametrize_module functional_call",
     "optim.optimizer": """
-        _default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_capturable_supported_devices _get_value
+        _RequiredParameter _default_to_fused_or_foreach _device_dtype_check_for_fused _disable_dynamo_if_unsupported
+        _get_capturable_supported_devices _get_scalar_dtype _get_value _stack_if_compiling _to_scalar
         _use_grad_for_differentiable _view_as_real
     """,
     "profiler": "kineto_available",
@@ -293,6 +312,13 @@ NAMES = {
     "quantization.qconfig": "QConfig default_qconfig",
     "utils": "swap_tensors",
     "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
+    "nn.utils.clip_grad": "_clip_grads_with_norm_ _get_total_norm clip_grads_with_norm_ get_total_norm",
+    "utils.checkpoint": "_get_device_module _infer_device_type",
+    "utils._device": "DeviceContext device_decorator set_device",
+    "utils._traceback": """
+        CapturedTraceback format_frame format_traceback_short report_compile_source_on_error shorten_filename
+    """,
+    "utils.collect_env": "SystemEnv get_env_info get_pretty_env_info main pretty_str",
     "utils._foreach_utils": """
         _device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices
         _group_tensors_by_device_and_dtype _has_foreach_support

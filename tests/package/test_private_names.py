@@ -1,6 +1,7 @@
 """Private names of PyTorch that libraries use: what they do."""
 
 import gc
+import pickle
 import threading
 
 import pytest
@@ -210,6 +211,51 @@ def test_contexts_that_decorate():
     assert list(numbers()) == [1, 1] and depth == [0]
     with fails(RuntimeError, "Cannot decorate classes; ..."):
         context_decorator(Deeper(), nn.Module)
+
+
+def test_devices_decorate_functions():
+    from cygrad.utils._device import set_device
+
+    @set_device("meta")
+    def numbers():
+        yield torch.ones(1).device.type
+        yield torch.ones(1).device.type
+
+    @torch.device("meta")
+    def one():
+        return torch.ones(1).device.type
+
+    generator = numbers()
+    assert next(generator) == "meta" and torch.ones(1).device.type == "cpu" and one() == "meta"
+    assert list(generator) == ["meta"] and torch.ones(1).device.type == "cpu"
+    with fails(RuntimeError, "Cannot decorate classes; ..."):
+        torch.device("meta")(nn.Module)
+
+
+def test_stacks_that_are_kept():
+    from cygrad.utils import _traceback
+
+    stack = _traceback.CapturedTraceback.extract()
+    assert "in test_stacks_that_are_kept" in stack.format()[-1]
+    outer = _traceback.CapturedTraceback.extract(skip=1)
+    assert len(outer.summary()) == len(stack.summary()) - 1
+    assert _traceback.CapturedTraceback.format_all([stack, outer]) == [stack.format(), outer.format()]
+    assert pickle.loads(pickle.dumps(stack)).format() == []
+    try:
+        raise ValueError
+    except ValueError as error:
+        assert _traceback.format_traceback_short(error.__traceback__).endswith(" in test_stacks_that_are_kept")
+    stack.cleanup()
+    assert stack.format() == []
+
+
+def test_the_report_about_the_machine():
+    from cygrad.utils import collect_env
+
+    found = collect_env.get_env_info()
+    assert found.is_cuda_available == str(torch.cuda.is_available()) and "numpy==" in found.pip_packages
+    text = collect_env.pretty_str(found._replace(gcc_version=None, os="Some System"))
+    assert "GCC version: Could not collect" in text and "OS: Some System" in text
 
 
 def test_groups_of_tensors():

@@ -322,12 +322,19 @@ def test_errors_bring_their_traceback(crew):
 
 
 def test_an_iteration_goes_on_after_an_error():
-    for options in ({}, {"num_workers": 2, "persistent_workers": True}):
+    for options in ({}, {"num_workers": 2, "persistent_workers": True}, {"num_workers": 2}):
         iterator = iter(DataLoader(Failing(ValueError("bad"), 1), **options))
         assert next(iterator) == 0
         with pytest.raises(ValueError, match="bad"):
             next(iterator)
         assert [int(x) for x in iterator] == [2, 3, 4, 5]
+
+
+def test_an_iteration_is_over_after_its_workers_were_ended():
+    iterator = iter(DataLoader(range(9), num_workers=2))
+    assert next(iterator) == 0
+    iterator._shutdown_workers()
+    assert list(iterator) == []
 
 
 @pytest.mark.parametrize("crew", CREWS)
@@ -662,3 +669,60 @@ def test_a_subclass_that_reads_batches_at_once(workers):
 
     loader = AtOnce(Squares(), batch_size=2, num_workers=workers)
     assert [batch.tolist() for batch in loader] == [[0, 1], [4, 9], [16]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", [tuple, torch.tensor, np.array, list])
+def test_batches_of_any_kind_of_indices(kind, workers):
+    data = TensorDataset(torch.arange(20.0).view(10, 2))
+    order = [[0, 1], [1, 1], [9, 2, 3]]
+    loader = DataLoader(data, batch_sampler=[kind(each) for each in order], num_workers=workers)
+    assert [batch.tolist() for (batch,) in loader] == [data.tensors[0][each].tolist() for each in order]
+
+
+def test_weighted_samples_are_drawn_when_the_first_is_asked_for():
+    sampler = torch.utils.data.WeightedRandomSampler([0.1, 0.9, 0.4], 8)
+    torch.manual_seed(0)
+    expected = list(sampler)
+    torch.manual_seed(1)
+    iterator = iter(sampler)
+    torch.manual_seed(0)
+    assert list(iterator) == expected
+
+
+def test_strings_of_numpy_stay_as_they_are():
+    strings = np.array(["a", "b"])
+    assert torch.utils.data.default_collate(strings) is strings
+    assert torch.utils.data.default_collate([np.str_("a"), "b"]) == ["a", "b"]
+
+
+def test_a_method_of_the_dataset_initialises_its_copy():
+    class Numbered(torch.utils.data.Dataset):
+        worker = None
+
+        def start(self, worker):
+            self.worker = worker
+
+        def __getitem__(self, i):
+            return self.worker
+
+        def __len__(self):
+            return 4
+
+    data = Numbered()
+    found = list(DataLoader(data, num_workers=2, worker_init_fn=data.start))
+    assert [batch.tolist() for batch in found] == [[0], [1], [0], [1]] and data.worker is None
+
+
+def test_the_warning_of_a_wrong_length_mentions_the_workers():
+    class Counting(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+        def __len__(self):
+            return 2
+
+    loader = DataLoader(Counting(), num_workers=1)
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match="but 3 samples have been fetched. For multiprocessing data-loading, this"):
+        assert len(list(loader)) == 3

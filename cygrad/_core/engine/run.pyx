@@ -20,7 +20,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from numpy cimport PyArray_SAMESHAPE, PyArray_SIZE, PyArray_TYPE, ndarray
 
-from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, is_sparse
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num, dtype_of_num, is_float_num
 from cygrad._core.engine.hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.graph.observers cimport NODE, enter_all, leave_all
@@ -600,7 +600,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             if not is_op_node(source) and not changes_by_op(source):
                 raise graph_errors.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
-        if thread_state().modes & NO_GRAD and not is_dispatched(grad):
+        if thread_state().modes & NO_GRAD and not is_dispatched(grad) and not is_sparse(grad):
             grad = wrap_in_mode(cast(grad.array, num))
         else:
             grad = grad.to(dtype_of_num(num))

@@ -10,3 +10,4 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
+cdef bint is_sparse(Tensor t) except -1

@@ -128,7 +128,7 @@ cdef Tensor copied_like(Tensor leaf, object array):
     return wrap(new)
 
 
-cdef inline bint is_sparse(Tensor t) except -1:
+cdef bint is_sparse(Tensor t) except -1:
     return not is_on_cpu(t.array) and gpu_forms.is_sparse(t.array)
 
 

@@ -1,6 +1,9 @@
 """Devices of tensors, and the default device of new ones."""
 
+from __future__ import annotations
+
 from _thread import _local
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,6 +12,7 @@ from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import META, cupy, current_device
 from cygrad._library import later
 
+in_contexts = later("cygrad._core.runtime.in_contexts")  # needed only for decorators
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
 _KINDS = (  # those that PyTorch knows
@@ -100,6 +104,10 @@ class device:
 
     def __exit__(self, *error):
         _of_thread.device = _of_thread.outer.pop()
+
+    def __call__(self, function: Callable) -> Callable:
+        """Decorate a function: this device is the default for new tensors in each of its calls."""
+        return in_contexts.in_context(lambda: self, function)
 
 
 class defaults:

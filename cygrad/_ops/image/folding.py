@@ -202,11 +202,16 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"input.size(1)={shape[-2]} and kernel_size={kernel}."
         )
     count = blocks(size, *given)
-    if math.prod(count) != shape[-1] or min(count) < 1:
+    shown = f"output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}"
+    if min(count) < 1:
         raise RuntimeError(
-            f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {count[0]} "
-            f"* {count[1]} = {math.prod(count)}, but got input.size(2)={shape[-1]}."
+            f"Given {shown}, calculated shape of the array of sliding blocks as ({count[0]}, {count[1]}), which is too "
+            "small (non-positive)"
+        )
+    if math.prod(count) != shape[-1]:
+        raise RuntimeError(
+            f"Given {shown}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{count[0]} * {count[1]} = {math.prod(count)}, but got input.size(2)={shape[-1]}."
         )
     check_elements(t, "col2im_out_cpu")
     return col2im(t, size, *given)

@@ -186,14 +186,15 @@ def check(t, grid, mode):
     shapes = f"but got input with sizes {list(t.shape)} and grid with sizes {list(grid.shape)}"
     if t.dim() < 1 or grid.dim() < 1 or t.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
-    if t.dim() not in (4, 5) or t.dim() != grid.dim():
-        raise RuntimeError(
-            f"grid_sampler(): expected {t.dim()}D input and grid with same number of dimensions, {shapes}"
-        )
     if grid.shape[-1] != t.dim() - 2:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {t.dim() - 2} in last dimension, but got grid with sizes "
             f"{list(grid.shape)}"
+        )
+    if t.dim() not in (4, 5) or t.dim() != grid.dim():
+        wanted = 4 if t.dim() == 4 else 5
+        raise RuntimeError(
+            f"grid_sampler(): expected {wanted}D input and grid with same number of dimensions, {shapes}"
         )
     for d in range(2, t.dim()):
         if t.shape[d] == 0:

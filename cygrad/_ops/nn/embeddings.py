@@ -53,12 +53,13 @@ def _out_of_range(indices, count):
     return not is_array(indices) and not are_within(indices, 0, count)
 
 
-def _added_rows(rows, indices, count):
-    """Return a matrix of `count` rows, each the sum of the rows with the same index."""
-    if get_modes() & NO_GRAD:
-        return tensor_of(kernels.added_rows(array_of(rows), indices, count))
-    zeros = np.zeros((count, rows.shape[1]), array_of(rows).dtype, like=array_of(rows))
-    return index_add(tensor_of(zeros), 0, tensor_of(indices), rows)
+def _added_rows(rows, taken, padding, shape):
+    """Return a matrix of this shape: each row is the sum of the rows with the same index, and that of the padding 0."""
+    if not is_forward() and get_modes() & NO_GRAD:
+        return tensor_of(kernels.added_rows(array_of(rows), array_of(taken), shape[0], padding))
+    if padding >= 0:  # the sums would not do: higher derivatives have to be 0 there, too
+        rows = masked_fill(rows, unsqueeze(taken == padding, 1), 0)
+    return index_add(rows.new_zeros(shape), 0, taken, rows)
 
 
 # -- embedding --
@@ -71,32 +72,24 @@ def embedding_rule(n, g):
     if is_sparse:
         if by_frequency:
             raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-        return _sparse_gradient(n, rows, array_of(taken).reshape(-1), padding_idx, shape)
-    if is_forward() or padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
-        return _added_by_ops(rows, reshape(taken, (-1,)), padding_idx, by_frequency, shape)
-    indices = array_of(taken).reshape(-1)
-    if by_frequency:
-        indices = private(indices)
-        if _out_of_range(indices, shape[0]):
-            raise IndexError("index out of range in self")
-    scale = kernels.index_scale(indices, padding_idx, by_frequency, array_of(g).dtype)
-    if scale is not None:
-        rows = mul(rows, tensor_of(scale[:, None]))
-    return _added_rows(rows, indices, shape[0])
+        return _sparse_gradient(n, rows, array_of(taken).reshape(-1), padding_idx, shape, g.dtype)
+    indices = reshape(taken, (-1,))
+    return _added_rows(_per_occurrence(rows, indices, shape) if by_frequency else rows, indices, padding_idx, shape)
 
 
-def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
-    """Like `_added_rows`, for higher derivatives or separate indices for each sample of a batch."""
-    if by_frequency:
-        ones = rows.new_ones(taken.shape, dtype=sum_type(rows))
-        counts = index_add(ones.new_zeros(shape[:1]), 0, taken, ones)
-        rows = div(rows, unsqueeze(index_select(counts, 0, taken), 1))
-    if padding_idx >= 0:
-        rows = masked_fill(rows, unsqueeze(taken == padding_idx, 1), 0)
-    return index_add(rows.new_zeros(shape), 0, taken, rows)
+def _per_occurrence(rows, indices, shape):
+    """Divide each row by the number of times that its index occurs."""
+    if is_forward():  # each sample of a batch may have indices of its own
+        ones = rows.new_ones(indices.shape, dtype=sum_type(rows))
+        counts = index_add(ones.new_zeros(shape[:1]), 0, indices, ones)
+        return div(rows, unsqueeze(index_select(counts, 0, indices), 1))
+    places = private(array_of(indices))
+    if _out_of_range(places, shape[0]):
+        raise IndexError("index out of range in self")
+    return mul(rows, tensor_of(kernels.frequency_scale(places, array_of(rows).dtype)[:, None]))
 
 
-def _sparse_gradient(n, rows, indices, padding, shape):
+def _sparse_gradient(n, rows, indices, padding, shape, dtype):
     """Return the gradient of the matrix as a sparse tensor of the rows that were looked up, without the padding.
 
     For a matrix that was computed from others it is dense, because few ops take sparse gradients.
@@ -104,6 +97,7 @@ def _sparse_gradient(n, rows, indices, padding, shape):
     if padding >= 0:
         kept = np.nonzero(indices != padding)[0]
         rows, indices = index_select(rows, 0, tensor_of(kept)), indices[kept]
+    rows = rows.to(dtype)  # scaled rows of half precision are in float32
     found = sparse_tensors.built(indices.reshape(1, -1).astype(np.int64), rows.clone(), shape)
     return found if n.next_functions[0][0].name() == "torch::autograd::AccumulateGrad" else found.to_dense()
 
@@ -220,27 +214,28 @@ def embedding_bag_rule(n, g):
     if mode == MAX:
         places, empty = largest
         if empty is not None:
-            g = mul(g, tensor_of((~empty[:, None]).astype(array_of(g).dtype)))
+            g = masked_fill(g, tensor_of(empty[:, None]), 0)
         zeros = tensor_of(np.zeros(shape, array_of(g).dtype, like=array_of(g)))
         return scatter_add(zeros, 0, tensor_of(places), g), None
-    rows = index_select(g, 0, tensor_of(bags))
+    rows, taken = index_select(g, 0, tensor_of(bags)), tensor_of(indices)
+    is_sparse, padding, by_frequency = n.args[6:]
     grad_weights = None
     if n.needs(1):
-        own = index_select(n.saved(0), 0, tensor_of(indices))
-        grad_weights = total(mul(rows if scale is None else mul(rows, tensor_of(scale[0][:, None])), own), 1)
+        grad_weights = total(mul(rows, index_select(n.saved(0), 0, taken)), 1)
+        if padding >= 0:
+            grad_weights = masked_fill(grad_weights, taken == padding, 0)
     if not n.needs(0):
         return None, grad_weights
     if scale is not None:
-        rows = mul(rows, tensor_of(scale[1][:, None]))
+        rows = mul(rows, tensor_of(scale[:, None]))
     weights = n.saved(1)
     if weights is not None:
         rows = mul(rows, unsqueeze(weights, 1))
-    is_sparse, padding, by_frequency = n.args[6:]
     if is_sparse and by_frequency:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     if is_sparse:
-        return _sparse_gradient(n, rows, indices, padding, shape), grad_weights
-    return _added_rows(rows, indices, shape[0]), grad_weights
+        return _sparse_gradient(n, rows, indices, padding, shape, g.dtype), grad_weights
+    return _added_rows(rows, taken, padding, shape), grad_weights
 
 
 EMBEDDING_BAG = declare(
@@ -384,7 +379,10 @@ def embedding_bag_of_package(
     table, places, starts = array_of(w), private(array_of(i)), private(array_of(o))
     for array, what in ((places, "input"), (starts, "offsets")):
         if array.ndim != 1:
-            raise RuntimeError(f"{what} has to be a 1D Tensor, but got Tensor of dimension {array.ndim}")
+            rank = "1D" if what == "offsets" or array.ndim == 2 else "1D or 2D"
+            raise RuntimeError(f"{what} has to be a {rank} Tensor, but got Tensor of dimension {array.ndim}")
+    if table.ndim != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {table.ndim}")
     if padding_idx is not None:
         padding_idx = integer(padding_idx, "embedding_bag", "padding_idx", 9)
     _check_bags(table, places, starts, padding_idx)
@@ -403,7 +401,7 @@ def embedding_bag_of_package(
         largest = rows, (sizes == 0 if is_array(sizes) or (sizes == 0).any() else None)
     else:
         result = kernels.sums_of_bags(table, places, bags, weights, counted, sizes, mode == MEAN)
-        scale = kernels.bag_scale(places, bags, counted, sizes, mode == MEAN, scale_grad_by_freq, table.dtype)
+        scale = kernels.bag_scale(places, bags, sizes, mode == MEAN, scale_grad_by_freq, table.dtype)
         rows = np.zeros(len(starts), np.int64, like=places)
     args = places, bags, scale, largest, mode, table.shape, sparse, padding, scale_grad_by_freq
     arrays = result, bags, sizes, rows

@@ -146,11 +146,11 @@ def multi_head_attention_forward(
     mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
     if is_causal and padding is None and not need_weights:  # trust the hint, as PyTorch does
         mask = hiding(later(length, tensors[1].shape[0], query), query)
-    tensors = _with_learnt(tensors, bias_k, bias_v)
+    statics = {"static_k": static_k, "static_v": static_v}
+    tensors = _with_learnt(tensors, bias_k, bias_v, statics)
     # (N, heads, L, width of a head)
     q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
-    k = k if static_k is None else view(static_k, (batch, num_heads, *static_k.shape[1:]))
-    v = v if static_v is None else view(static_v, (batch, num_heads, *static_v.shape[1:]))
+    k, v = (_static_or(t, name, statics[name]) for t, name in ((k, "static_k"), (v, "static_v")))
     if add_zero_attn:
         k, v = (cat([t, _zeros(t, (batch, num_heads, 1, t.shape[3]))], 2) for t in (k, v))
     appended = (bias_k is not None) + bool(add_zero_attn)
@@ -224,14 +224,29 @@ def _as_it_lies(t, weight, bias):
     return transpose(linear(transpose(t, 0, 1), weight, bias), 0, 1) if _is_swapped(t) else linear(t, weight, bias)
 
 
-def _with_learnt(tensors, bias_k, bias_v):
+def _with_learnt(tensors, bias_k, bias_v, statics):
     """Append the learned key and value, if given."""
     if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k is None" if bias_k is None else "bias_v is None")
+        given, missing = ("bias_v", "bias_k") if bias_k is None else ("bias_k", "bias_v")
+        raise AssertionError(f"{given} is set but {missing} is None")
     if bias_k is None:
         return tensors
+    for name, word in (("static_k", "key"), ("static_v", "value")):
+        if statics[name] is not None:
+            raise AssertionError(f"bias cannot be added to static {word}.")
     q, k, v = tensors
     return [q, *(cat([t, repeat(added, 1, t.shape[1], 1)]) for t, added in ((k, bias_k), (v, bias_v)))]
+
+
+def _static_or(projected, name, static):
+    """Return the keys or values of all heads: those projected, or those given as (N * heads, S, width of a head)."""
+    if static is None:
+        return projected
+    batch, heads, _, width = projected.shape
+    for d, wanted in ((0, batch * heads), (2, width)):
+        if static.shape[d] != wanted:
+            raise AssertionError(f"expecting {name}.size({d}) of {wanted}, but got {static.shape[d]}")
+    return view(static, (batch, heads, *static.shape[1:]))
 
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):

@@ -32,7 +32,7 @@ from cygrad._core.graph.opdef import (
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.transforms.forward_mode import all_of, has_samples
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
@@ -275,6 +275,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     frame = _frame_of_batch(shape, not training, float(eps))
     more = means, variances, training, frame.eps
     if not training:
+        if is_forward():
+            _check_tangents((input, w, b), (means, variances))
         kept = _broadcast(means, frame), _broadcast(variances, frame)
         return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
     _check_running(input, means, variances)
@@ -282,6 +284,15 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if means is not None and math.prod(shape):
         running = array_of(means), array_of(variances), momentum
     return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
+
+
+def _check_tangents(inputs, statistics):
+    """Raise if running statistics have tangents, which would be left out of that of the result."""
+    has_one = [any(t is not None and all_of(t) for t in tensors) for tensors in (inputs, statistics)]
+    if all(has_one):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
 
 
 def _of_nothing(input, weight, bias):

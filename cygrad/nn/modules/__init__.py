@@ -1,8 +1,11 @@
 """Neural network layers and losses, one file per family."""
 
+import sys as _sys
+
 from cygrad.nn.modules import batchnorm as batchnorm
 from cygrad.nn.modules import instancenorm as instancenorm
-from cygrad.nn.modules import utils  # noqa: F401, by its place
+from cygrad.nn.modules import linear_cross_entropy, pixelshuffle
+from cygrad.nn.modules import utils as utils
 from cygrad.nn.modules.activation import (
     GLU,
     LogSigmoid,
@@ -315,6 +318,10 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+_OTHER_PLACES = {"channelshuffle": pixelshuffle, "linear_cross_entropy_options": linear_cross_entropy}  # in PyTorch
+for _name, _module in _OTHER_PLACES.items():
+    _sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module
 
 # Classes that inherit from those listed below are excluded: PyTorch's messages do not name the subclass either.
 name_initialisers(

@@ -12,6 +12,15 @@ from cygrad.utils import typename
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
+def __getattr__(name: str) -> Any:
+    """Resolve the containers of parameters, which PyTorch also defines in this module."""
+    if name in ("ParameterDict", "ParameterList"):
+        from cygrad.nn.modules import parameter_containers  # which needs this module
+
+        return getattr(parameter_containers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class _ModuleRow(Module):
     """Modules named "0", "1", ...: the common base of `Sequential` and `ModuleList`."""
 

@@ -17,6 +17,16 @@ from cygrad.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
+
+def __getattr__(name: str) -> Any:
+    """Resolve the lazy layers, which PyTorch also defines in this module."""
+    if name.startswith("LazyConv") or name == "_LazyConvXdMixin":
+        from cygrad.nn.modules import lazy_layers  # which needs this module
+
+        return getattr(lazy_layers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 

@@ -119,7 +119,7 @@ class LazyLinear(_LazyLayer, Linear):
 # --- Convolutions --
 
 
-class _LazyConvNd(_LazyLayer, _ConvNd):
+class _LazyConvXdMixin(_LazyLayer, _ConvNd):
     _size_name = "in_channels"
 
     def _make_lazy(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
@@ -150,7 +150,7 @@ class _LazyConvNd(_LazyLayer, _ConvNd):
         self._initialize(input)
 
 
-class _LazyConv(_LazyConvNd):
+class _LazyConv(_LazyConvXdMixin):
     def __init__(
         self,
         out_channels: int,
@@ -204,7 +204,7 @@ class LazyConv3d(_LazyConv, Conv3d):
     cls_to_become = Conv3d
 
 
-class _LazyConvTranspose(_LazyConvNd):
+class _LazyConvTranspose(_LazyConvXdMixin):
     def __init__(
         self,
         out_channels: int,
@@ -260,7 +260,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 # --- Norms --
 
 
-class _LazyNorm(_LazyLayer, _NormBase):
+class _LazyNormBase(_LazyLayer, _NormBase):
     _size_name = "num_features"
 
     def __init__(
@@ -296,7 +296,7 @@ class _LazyNorm(_LazyLayer, _NormBase):
         return {name: (size,) for name in names if getattr(self, name) is not None}
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
     """`BatchNorm1d` that infers `num_features` from its first input.
 
     >>> import cygrad
@@ -308,7 +308,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
     """`BatchNorm2d` that infers `num_features` from its first input.
 
     >>> import cygrad
@@ -319,7 +319,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
     """`BatchNorm3d` that infers `num_features` from its first input.
 
     >>> import cygrad
@@ -330,7 +330,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     cls_to_become = BatchNorm3d
 
 
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
     """`InstanceNorm1d` that infers `num_features` from its first input.
 
     >>> import cygrad
@@ -341,7 +341,7 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
     cls_to_become = InstanceNorm1d
 
 
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
     """`InstanceNorm2d` that infers `num_features` from its first input.
 
     >>> import cygrad
@@ -352,7 +352,7 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
     cls_to_become = InstanceNorm2d
 
 
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
     """`InstanceNorm3d` that infers `num_features` from its first input.
 
     >>> import cygrad

@@ -15,6 +15,15 @@ from cygrad.nn.parameter import Parameter
 __all__ = ["Bilinear", "Identity", "Linear"]
 
 
+def __getattr__(name: str) -> Any:
+    """Resolve the lazy layer, which PyTorch also defines in this module."""
+    if name == "LazyLinear":
+        from cygrad.nn.modules import lazy_layers  # which needs this module
+
+        return getattr(lazy_layers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class Identity(Module):
     """Returns its input. Constructor arguments are accepted and ignored.
 

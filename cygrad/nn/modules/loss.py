@@ -10,6 +10,18 @@ from typing import Any
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn.modules._loss import Loss, TargetLoss, WeightedLoss
+
+# PyTorch has these here:
+from cygrad.nn.modules.linear_cross_entropy import LinearCrossEntropyLoss as LinearCrossEntropyLoss
+from cygrad.nn.modules.margin_loss import CosineEmbeddingLoss as CosineEmbeddingLoss
+from cygrad.nn.modules.margin_loss import HingeEmbeddingLoss as HingeEmbeddingLoss
+from cygrad.nn.modules.margin_loss import MarginRankingLoss as MarginRankingLoss
+from cygrad.nn.modules.margin_loss import MultiLabelMarginLoss as MultiLabelMarginLoss
+from cygrad.nn.modules.margin_loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from cygrad.nn.modules.margin_loss import MultiMarginLoss as MultiMarginLoss
+from cygrad.nn.modules.margin_loss import SoftMarginLoss as SoftMarginLoss
+from cygrad.nn.modules.margin_loss import TripletMarginLoss as TripletMarginLoss
+from cygrad.nn.modules.margin_loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from cygrad.utils.warning import warn
 
 __all__ = [

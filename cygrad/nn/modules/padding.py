@@ -47,7 +47,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -61,7 +61,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
@@ -70,15 +70,15 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     mode = "reflect"
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     mode = "replicate"
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pads sequences with a constant.
 
     >>> import cygrad
@@ -99,7 +99,7 @@ class ConstantPad1d(_ConstantPad):
     dims = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pads images with a constant.
 
     >>> import cygrad
@@ -110,7 +110,7 @@ class ConstantPad2d(_ConstantPad):
     dims = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pads volumes with a constant.
 
     >>> import cygrad
@@ -154,7 +154,7 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     dims = 3
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Pads sequences by reflection, without repeating the edge.
 
     >>> import cygrad
@@ -165,7 +165,7 @@ class ReflectionPad1d(_ReflectionPad):
     dims = 1
 
 
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pads images by reflection, without repeating the edge.
 
     >>> import cygrad
@@ -176,7 +176,7 @@ class ReflectionPad2d(_ReflectionPad):
     dims = 2
 
 
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pads volumes by reflection, without repeating the edge.
 
     >>> import cygrad
@@ -187,7 +187,7 @@ class ReflectionPad3d(_ReflectionPad):
     dims = 3
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads sequences by repeating the edge.
 
     >>> import cygrad
@@ -198,7 +198,7 @@ class ReplicationPad1d(_ReplicationPad):
     dims = 1
 
 
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads images by repeating the edge.
 
     >>> import cygrad
@@ -209,7 +209,7 @@ class ReplicationPad2d(_ReplicationPad):
     dims = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads volumes by repeating the edge.
 
     >>> import cygrad
@@ -220,7 +220,7 @@ class ReplicationPad3d(_ReplicationPad):
     dims = 3
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pads sequences periodically, with values from the opposite end.
 
     >>> import cygrad
@@ -231,7 +231,7 @@ class CircularPad1d(_CircularPad):
     dims = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pads images periodically, with values from the opposite edge.
 
     >>> import cygrad
@@ -242,7 +242,7 @@ class CircularPad2d(_CircularPad):
     dims = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pads volumes periodically, with values from the opposite face.
 
     >>> import cygrad

@@ -7,6 +7,14 @@ from typing import Any
 from cygrad import Tensor
 from cygrad.nn.modules._function_module import UnaryFunctionModule
 
+# PyTorch has these here:
+from cygrad.nn.modules.fractional_pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from cygrad.nn.modules.fractional_pooling import FractionalMaxPool3d as FractionalMaxPool3d
+from cygrad.nn.modules.unpooling import MaxUnpool1d as MaxUnpool1d
+from cygrad.nn.modules.unpooling import MaxUnpool2d as MaxUnpool2d
+from cygrad.nn.modules.unpooling import MaxUnpool3d as MaxUnpool3d
+from cygrad.nn.modules.unpooling import _MaxUnpoolNd as _MaxUnpoolNd
+
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -92,14 +100,14 @@ class MaxPool3d(_MaxPoolNd):
     _function = "max_pool3d"
 
 
-class _AvgPool(UnaryFunctionModule):
+class _AvgPoolNd(UnaryFunctionModule):
     _settings: tuple[str, ...] = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def _shown(self) -> tuple[str, ...]:
         return self._settings[:3]
 
 
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of sequences, as `F.avg_pool1d`.
 
     The length of the output is (length + 2 padding - kernel_size) / stride + 1, rounded down, or up with `ceil_mode`.
@@ -128,8 +136,8 @@ class AvgPool1d(_AvgPool):
         self.count_include_pad = count_include_pad
 
 
-class _AvgPoolOfImages(_AvgPool):
-    _settings = (*_AvgPool._settings, "divisor_override")
+class _AvgPoolOfImages(_AvgPoolNd):
+    _settings = (*_AvgPoolNd._settings, "divisor_override")
 
     def __init__(
         self,
@@ -184,7 +192,11 @@ class _Adaptive(UnaryFunctionModule):
         self.output_size = output_size
 
 
-class AdaptiveAvgPool1d(_Adaptive):
+class _AdaptiveAvgPoolNd(_Adaptive):
+    """Base of the layers that take means, for `isinstance`."""
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The means of `output_size` windows that cover each sequence, as `F.adaptive_avg_pool1d`.
 
     Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
@@ -197,7 +209,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     _function = "adaptive_avg_pool1d"
 
 
-class AdaptiveAvgPool2d(_Adaptive):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The means of `output_size` windows that cover each image, as `F.adaptive_avg_pool2d`.
 
     Input shape ([n,] channels, height, width), output shape ([n,] channels, *output_size). Window i of n begins at
@@ -211,7 +223,7 @@ class AdaptiveAvgPool2d(_Adaptive):
     _function = "adaptive_avg_pool2d"
 
 
-class AdaptiveAvgPool3d(_Adaptive):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The means of `output_size` windows that cover each volume, as `F.adaptive_avg_pool3d`.
 
     Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
@@ -224,7 +236,7 @@ class AdaptiveAvgPool3d(_Adaptive):
     _function = "adaptive_avg_pool3d"
 
 
-class _AdaptiveMax(_Adaptive):
+class _AdaptiveMaxPoolNd(_Adaptive):
     _settings: tuple[str, ...] = ("output_size", "return_indices")
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -235,7 +247,7 @@ class _AdaptiveMax(_Adaptive):
         return ("output_size",)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMax):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The maxima of `output_size` windows that cover each sequence, as `F.adaptive_max_pool1d`.
 
     Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
@@ -248,7 +260,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
     _function = "adaptive_max_pool1d"
 
 
-class AdaptiveMaxPool2d(_AdaptiveMax):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The maxima of `output_size` windows that cover each image, as `F.adaptive_max_pool2d`.
 
     Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
@@ -261,7 +273,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
     _function = "adaptive_max_pool2d"
 
 
-class AdaptiveMaxPool3d(_AdaptiveMax):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The maxima of `output_size` windows that cover each volume, as `F.adaptive_max_pool3d`.
 
     Window i of m begins at floor(i length / m) and ends before ceil((i + 1) length / m).
@@ -274,7 +286,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     _function = "adaptive_max_pool3d"
 
 
-class _LPPool(UnaryFunctionModule):
+class _LPPoolNd(UnaryFunctionModule):
     _settings: tuple[str, ...] = ("kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -292,7 +304,7 @@ class _LPPool(UnaryFunctionModule):
         return ("norm_type", *self._settings)
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """The p-norm of each window of sequences, as `F.lp_pool1d`.
 
     It is (sum of x^p)^(1/p) over the window. The output has floor((length - kernel_size) / stride + 1) elements.
@@ -305,7 +317,7 @@ class LPPool1d(_LPPool):
     _function = "lp_pool1d"
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """The p-norm of each window of images, as `F.lp_pool2d`.
 
     It is (sum of x^p)^(1/p) over the window. Each output size is floor((length - kernel_size) / stride + 1).
@@ -318,7 +330,7 @@ class LPPool2d(_LPPool):
     _function = "lp_pool2d"
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """The p-norm of each window of volumes, as `F.lp_pool3d`.
 
     It is (sum of x^p)^(1/p) over the window. Each output size is floor((length - kernel_size) / stride + 1).

@@ -11,7 +11,7 @@ from cygrad.nn.modules._sizes import repeated
 __all__ = ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
-class _MaxUnpool(FunctionModule):
+class _MaxUnpoolNd(FunctionModule):
     _settings = ("kernel_size", "stride", "padding")
     dims = 0
 
@@ -30,7 +30,7 @@ class _MaxUnpool(FunctionModule):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """Undoes `MaxPool1d`, with zeros for the elements that were not maxima, as `F.max_unpool1d`.
 
     Without `output_size`, the result has the length (length - 1) stride - 2 padding + kernel_size.
@@ -45,7 +45,7 @@ class MaxUnpool1d(_MaxUnpool):
     _function = "max_unpool1d"
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """Undoes `MaxPool2d`, with zeros for the elements that were not maxima, as `F.max_unpool2d`.
 
     Without `output_size`, each length of the result is (length - 1) stride - 2 padding + kernel_size.
@@ -60,7 +60,7 @@ class MaxUnpool2d(_MaxUnpool):
     _function = "max_unpool2d"
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """Undoes `MaxPool3d`, with zeros for the elements that were not maxima, as `F.max_unpool3d`.
 
     Without `output_size`, each length of the result is (length - 1) stride - 2 padding + kernel_size.

@@ -73,6 +73,9 @@ def clip_grads_with_norm_(
     _scale(_gradients(parameters), float(max_norm), total_norm)
 
 
+_get_total_norm, _clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_  # their names in PyTorch 2.6
+
+
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,

@@ -2,6 +2,8 @@
 
 from cygrad.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from cygrad.optim.lr_scheduler.base import LRScheduler
+from cygrad.optim.lr_scheduler.base import _enable_get_lr_call as _enable_get_lr_call
+from cygrad.optim.lr_scheduler.base import _initial_mode as _initial_mode
 from cygrad.optim.lr_scheduler.base import _LRScheduler as _LRScheduler
 from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from cygrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

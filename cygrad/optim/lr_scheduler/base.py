@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from cygrad import Tensor
 from cygrad.optim.optimizer import Optimizer
@@ -76,7 +75,7 @@ class LRScheduler:
     def _initial_step(self) -> None:
         """Set the rates of the first epoch."""
         self._step_count = 0
-        with _flagged(self, "_is_initial"):
+        with _initial_mode(self):
             self.step()
 
     def step(self, epoch: int | None = None) -> None:
@@ -107,7 +106,7 @@ class LRScheduler:
         self._set_rates(closed_form or self.get_lr)
 
     def _set_rates(self, compute: Callable[[], list[Any]]) -> None:
-        with _flagged(self, "_get_lr_called_within_step"):
+        with _enable_get_lr_call(self):
             rates = compute()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             set_value(group, "lr", rate)
@@ -172,13 +171,26 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
-@contextmanager
-def _flagged(scheduler: LRScheduler, name: str) -> Iterator[None]:
-    setattr(scheduler, name, True)
-    try:
-        yield
-    finally:
-        setattr(scheduler, name, False)
+class _enable_get_lr_call:
+    """A block in which `get_lr` of a schedule may be called, for schedules of other packages."""
+
+    _name = "_get_lr_called_within_step"
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> Self:
+        setattr(self.o, self._name, True)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        setattr(self.o, self._name, False)
+
+
+class _initial_mode(_enable_get_lr_call):
+    """A block in which a schedule makes its first step."""
+
+    _name = "_is_initial"
 
 
 def _watch_steps(optimizer: Any) -> None:

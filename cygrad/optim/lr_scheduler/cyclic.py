@@ -304,6 +304,8 @@ class OneCycleLR(_WithMomentum):
 
     def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
         """Return the rate or momentum at the fraction `pct` of the way from `start` to `end`."""
+        if not hasattr(self, "_anneal_func_type"):  # PyTorch's old files hold the function in its place
+            return vars(self)["anneal_func"](start, end, pct)
         return (self._annealing_cos if self._anneal_func_type == "cos" else self._annealing_linear)(start, end, pct)
 
     @staticmethod

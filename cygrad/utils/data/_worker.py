@@ -17,6 +17,7 @@ import signal
 import threading
 import time
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -53,7 +54,15 @@ class Reading:
         if not self.makes_batches:
             return lambda index: self.collate(self.dataset[index])
         at_once = reader_of_batches(self.dataset) if self.collate is default_collate else None
-        return at_once or (lambda indices: self.collate(read_items(self.dataset, indices)))
+
+        def read(indices: Any) -> Any:
+            if at_once is not None:
+                places = list(indices)  # a tuple would index several dimensions
+                if {int, np.int64}.issuperset(map(type, places)):
+                    return at_once(places)
+            return self.collate(read_items(self.dataset, indices))
+
+        return read
 
     def _iterating(self) -> Callable[[Any], Any]:
         samples = iter(self.dataset)
@@ -271,5 +280,9 @@ class Threads(Crew):
 
 def _run_in_thread(work: Work, worker: int, tasks: Any, answers: Any) -> None:
     # The copy isolates attributes set by `worker_init_fn` and by the dataset's methods from the other workers.
-    reading = replace(work.reading, dataset=copy.copy(work.reading.dataset))
-    replace(work, reading=reading).run(worker, tasks, lambda *answer: answers.put(answer))
+    dataset, init = copy.copy(work.reading.dataset), work.init
+    if getattr(init, "__self__", None) is work.reading.dataset:  # a method of the dataset
+        init = types.MethodType(init.__func__, dataset)  # type: ignore[union-attr]
+    replace(work, reading=replace(work.reading, dataset=dataset), init=init).run(
+        worker, tasks, lambda *answer: answers.put(answer)
+    )

@@ -111,6 +111,8 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Any = None) ->
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
     """Stack arrays as tensors. Raises TypeError for arrays of strings or objects."""
+    if isinstance(batch[0], (str, bytes)):  # NumPy's strings
+        return batch  # type: ignore[return-value]
     if batch[0].dtype.kind in "USOV":
         raise _unknown(batch[0].dtype if isinstance(batch[0], np.ndarray) else type(batch[0]))
     return collate_tensor_fn([_tensor(sample) for sample in batch])

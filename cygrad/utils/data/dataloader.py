@@ -287,7 +287,9 @@ class _BaseDataLoaderIter(Iterator[Any]):
                 f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
-                    "Each worker gives all samples unless the dataset uses get_worker_info()."
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker. Please see "
+                    "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
                     * (loader.num_workers > 0)
                 )
             )
@@ -343,36 +345,39 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if self.epoch != self.crew.epoch:
             raise RuntimeError("another iteration with the persistent workers of this DataLoader has begun")
         try:
-            if not self.open and self.crew.is_at_work:
-                self.send_next()  # with prefetch_factor=0
-            while self.open:
-                number = next(iter(self.open)) if self.loader.in_order else next(iter(self.ready), -1)
-                if number not in self.ready:
-                    self.receive()
-                    continue
-                del self.open[number]
-                result = self.ready.pop(number)
-                if not isinstance(result, NoMoreSamples):
-                    return self.hand_out(result)
+            result = self.next_answer()
         except BaseException as error:
             if not isinstance(error, Exception) or not self.loader.persistent_workers:
                 self.crew.end()
             raise
-        if not self.loader.persistent_workers:
-            self.crew.end()
-        raise StopIteration
+        if isinstance(result, Failure):
+            raise result.error()  # the iteration may go on, as in PyTorch
+        if isinstance(result, NoMoreSamples):
+            if not self.loader.persistent_workers:
+                self.crew.end()
+            raise StopIteration
+        self.count()
+        return self.pinned(result)
+
+    def next_answer(self) -> Any:
+        """Return the next batch, or the failure that arrived in its place; NoMoreSamples at the end."""
+        if not self.open and self.crew.is_at_work:
+            self.send_next()  # with prefetch_factor=0
+        while self.open and self.crew.is_at_work:  # workers that were ended do not answer
+            number = next(iter(self.open)) if self.loader.in_order else next(iter(self.ready), -1)
+            if number not in self.ready:
+                self.receive()
+                continue
+            del self.open[number]
+            result = self.ready.pop(number)
+            if not isinstance(result, NoMoreSamples):
+                self.send_next()
+                return result
+        return NoMoreSamples()
 
     def _shutdown_workers(self) -> None:
         """End the workers, as programs do that stop early."""
         self.crew.end()
-
-    def hand_out(self, result: Any) -> Any:
-        """Return the batch, or raise the error that arrived in its place."""
-        self.send_next()
-        if isinstance(result, Failure):
-            raise result.error()
-        self.count()
-        return self.pinned(result)
 
     def receive(self) -> None:
         """Wait for an answer from any worker. Raises RuntimeError on timeout."""

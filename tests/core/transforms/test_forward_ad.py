@@ -296,3 +296,14 @@ def test_functions_give_integers_no_tangent():
         assert tangent(number) is None and seen == [None]
         with pytest.raises(RuntimeError, match="You should return None at that position instead."):
             function.apply(x, n)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_running_statistics_have_no_tangents_beside_the_input(which):
+    given = [torch.randn(3, 2), torch.randn(2), torch.rand(2)]
+    with forward_ad.dual_level():
+        given[which] = forward_ad.make_dual(given[which], torch.ones(2))
+        assert forward_ad.unpack_dual(torch.nn.functional.batch_norm(*given)).tangent is None
+        given[0] = forward_ad.make_dual(given[0], torch.ones(3, 2))
+        with fails(RuntimeError, "batch_norm is not differentiable wrt running_mean and running_var, ..."):
+            torch.nn.functional.batch_norm(*given)

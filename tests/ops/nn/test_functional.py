@@ -487,3 +487,27 @@ def test_instance_norm_of_nothing(shape):
     weight, bias = (torch.ones(shape[1], requires_grad=True) for _ in range(2))
     found = F.instance_norm(torch.ones(shape), None, None, weight, bias)
     assert found.shape == shape and torch.autograd.grad(found.sum(), weight)[0].tolist() == [0.0] * shape[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (
+            lambda: F.fold(torch.ones(1, 12, 12), (4, 5), 2, dilation=8),
+            "Given output_size=(4, 5), kernel_size=(2, 2), dilation=(8, 8), padding=(0, 0), stride=(1, 1), calculated "
+            "shape of the array of sliding blocks as (-4, -3), which is too small (non-positive)",
+        ),
+        (
+            lambda: F.grid_sample(torch.ones(1, 2, 2), torch.ones(1, 1, 1, 2), align_corners=False),
+            "grid_sampler(): expected grid to have size 1 in last dimension, but got grid with sizes [1, 1, 1, 2]",
+        ),
+        (
+            lambda: F.grid_sample(torch.ones(1, 2, 2), torch.ones(1, 1, 1), align_corners=False),
+            "grid_sampler(): expected 5D input and grid with same number of dimensions, but got input with sizes "
+            "[1, 2, 2] and grid with sizes [1, 1, 1]",
+        ),
+    ],
+)
+def test_wrong_sizes_of_images(function, line):
+    with fails(RuntimeError, line):
+        function()

@@ -297,6 +297,13 @@ m(a, a, a, width=5)
 m(a, a[:1], a)
 m(a[0, 0], a, a)
 m(a, a[0], a)
+m(a, a, a, static_k=torch.ones(8, 3, 3, dtype=torch.float64), static_v=torch.ones(8, 3, 3, dtype=torch.float64))
+m(a, a, a, static_k=torch.ones(7, 3, 3, dtype=torch.float64))
+m(a, a, a, static_v=torch.ones(8, 3, 2, dtype=torch.float64))
+m(a, a, a, k=torch.ones(1, 1, 6).double(), v=torch.ones(1, 1, 6).double(), static_k=torch.ones(8, 3, 3).double())
+m(a, a, a, k=torch.ones(1, 1, 6).double(), v=torch.ones(1, 1, 6).double(), static_v=torch.ones(8, 3, 3).double())
+m(a, a, a, k=torch.ones(1, 1, 6).double())
+m(a, a, a, v=torch.ones(1, 1, 6).double())
 """
 
 

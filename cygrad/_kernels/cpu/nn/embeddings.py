@@ -19,29 +19,24 @@ def rows(table, places):
     return table.take(places, 0)
 
 
-def added_rows(rows, indices, count):
-    """Sum the rows with equal index into a matrix of `count` rows."""
+def added_rows(rows, indices, count, padding):
+    """Sum the rows with equal index into a matrix of `count` rows; the row `padding`, if not negative, is 0."""
     if is_half(rows):
-        return in_float32(added_rows, rows, indices, count)
+        return in_float32(added_rows, rows, indices, count, padding)
     out = new_array((count, rows.shape[1]), rows.dtype.num)
     fill(out, 0)
     add_rows(out, indices, rows)
+    if padding >= 0:
+        fill(out[padding], 0)  # rather than rows times 0, which would be NaN where a row is infinite
     return out
 
 
-def index_scale(indices, padding, by_frequency, dtype):
-    """Factor for each row's gradient: 0 for padding, 1 / frequency if `by_frequency`; None if 1 everywhere.
-
-    With `by_frequency` the indices must be private.
-    """
-    if not by_frequency and padding < 0:
-        return None
+def frequency_scale(indices, dtype):
+    """Factor for each row's gradient, 1 / frequency of its index. The indices must be private."""
     dtype = sum_type(dtype)
     scale = np.ones(len(indices), dtype)
-    if by_frequency and len(indices):
+    if len(indices):
         scale /= np.bincount(indices)[indices].astype(dtype)
-    if padding >= 0:
-        scale[indices == padding] = 0
     return scale
 
 
@@ -49,7 +44,7 @@ def scaled_to_norm(table, places, largest, p):
     """Return (indices of the rows with a norm above `largest`, these rows scaled down to it)."""
     rows = table[places]
     with np.errstate(all="ignore"):
-        norms = norm(rows, p, (1,))
+        norms = norm(rows, p, (1,)).astype(np.float64)  # PyTorch too divides in float64
         longer = norms > largest
         factors = (largest / (norms[longer] + 1e-7)).astype(table.dtype)
         return places[longer], rows[longer] * factors[:, None]
@@ -82,18 +77,17 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     return out.astype(table.dtype, copy=False)
 
 
-def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
-    """Return (0 for padding and 1 otherwise, factor for each row's gradient); None if 1 everywhere."""
-    if not mean and not by_frequency and counted.all():
+def bag_scale(places, bags, sizes, mean, by_frequency, dtype):
+    """Factor for each row's gradient; None if 1 everywhere."""
+    if not mean and not by_frequency:
         return None
     dtype = sum_type(dtype)
-    kept = counted.astype(dtype)
-    scale = kept.copy()
+    scale = np.ones(len(places), dtype)
     if mean:
         scale /= np.maximum(sizes, 1)[bags].astype(dtype)
     if by_frequency and len(places):
         scale /= np.bincount(places)[places].astype(dtype)
-    return kept, scale
+    return scale
 
 
 def largest_of_bags(table, places, bags, sizes, counted):
@@ -112,5 +106,6 @@ def largest_of_bags(table, places, bags, sizes, counted):
 
 
 dispatching(
-    globals(), "rows added_rows index_scale scaled_to_norm bag_of_each bag_sizes sums_of_bags bag_scale largest_of_bags"
+    globals(),
+    "rows added_rows frequency_scale scaled_to_norm bag_of_each bag_sizes sums_of_bags bag_scale largest_of_bags",
 )

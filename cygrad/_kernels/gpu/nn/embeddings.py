@@ -15,20 +15,20 @@ def rows(table, places):
     return table.take(places, 0)
 
 
-def added_rows(rows, indices, count):
-    """Return a matrix of `count` rows: the sums of `rows` with the same index."""
+def added_rows(rows, indices, count, padding):
+    """Return a matrix of `count` rows: the sums of `rows` with the same index, and 0 in row `padding`, if any."""
     out = cupy().zeros((count, rows.shape[1]), rows.dtype)
     add_rows(out, indices, rows)
+    if padding >= 0:
+        out[padding] = 0
     return out
 
 
-def index_scale(indices, padding, by_frequency, dtype):
-    """Return the factor of each gathered row's gradient: 0 for padding, 1 / frequency; None if all are 1."""
-    if not by_frequency and padding < 0:
-        return None
+def frequency_scale(indices, dtype):
+    """Return the factor of each gathered row's gradient, 1 / frequency of its index."""
     dtype = wide_type(dtype)
-    scale = (indices != padding).astype(dtype)
-    return scale / frequencies(indices).astype(dtype) if by_frequency and len(indices) else scale
+    scale = cupy().ones(len(indices), dtype)
+    return scale / frequencies(indices).astype(dtype) if len(indices) else scale
 
 
 def scaled_to_norm(table, places, largest, p):
@@ -63,16 +63,17 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     return found.astype(table.dtype, copy=False)
 
 
-def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
-    """Return (0 for padding, else 1; the factor of each row's gradient)."""
+def bag_scale(places, bags, sizes, mean, by_frequency, dtype):
+    """Return the factor of each row's gradient; None if all are 1."""
+    if not mean and not by_frequency:
+        return None
     dtype = wide_type(dtype)
-    kept = counted.astype(dtype)
-    scale = kept
+    scale = cupy().ones(len(places), dtype)
     if mean:
         scale = scale / cupy().maximum(sizes, 1)[bags].astype(dtype)
     if by_frequency and len(places):
         scale = scale / frequencies(places).astype(dtype)
-    return kept, scale
+    return scale
 
 
 _largest = elementwise(

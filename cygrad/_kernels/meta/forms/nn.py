@@ -92,12 +92,12 @@ def attend_backward(kernel, grad, query, key, value, *args):
 # --- Embeddings --------------------------------------------------------------------------------
 
 
-def added_rows(kernel, rows, indices, count):
+def added_rows(kernel, rows, indices, count, padding):
     return ndarray((count, rows.shape[1]), rows.dtype)
 
 
-def index_scale(kernel, indices, padding, by_frequency, dtype):
-    return None if not by_frequency and padding < 0 else ndarray(indices.shape, _accumulator(dtype))
+def frequency_scale(kernel, indices, dtype):
+    return ndarray(indices.shape, _accumulator(dtype))
 
 
 def bag_of_each(kernel, starts, count):
@@ -112,8 +112,8 @@ def sums_of_bags(kernel, table, places, bags, weights, counted, sizes, mean):
     return ndarray((len(sizes), table.shape[1]), table.dtype)
 
 
-def bag_scale(kernel, places, bags, counted, sizes, mean, by_frequency, dtype):
-    return ndarray(places.shape, _accumulator(dtype)), ndarray(places.shape, _accumulator(dtype))
+def bag_scale(kernel, places, bags, sizes, mean, by_frequency, dtype):
+    return ndarray(places.shape, _accumulator(dtype)) if mean or by_frequency else None
 
 
 def largest_of_bags(kernel, table, places, bags, sizes, counted):

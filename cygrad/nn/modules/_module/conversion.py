@@ -16,26 +16,28 @@ def convert(module: Any, name: str, parameter: Parameter, fn: Callable[[Tensor],
     if get_swap_module_params_on_conversion():
         _swap(f"{module._get_name()}.{name}", parameter, fn)
     elif get_overwrite_module_params_on_conversion():
-        new = module._parameters[name] = Parameter(fn(parameter.data), parameter.requires_grad)
+        new = module._parameters[name] = Parameter(fn(parameter), parameter.requires_grad)
         if parameter.grad is not None:
-            new.grad = fn(parameter.grad.data).requires_grad_(parameter.grad.requires_grad)
+            new.grad = fn(parameter.grad).requires_grad_(parameter.grad.requires_grad)
     else:
         _change(parameter, fn)
 
 
 def _change(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
-    grad = parameter.grad
+    # `fn` gets the parameter itself, so that its version counter notices changes in place.
+    grad, data = parameter.grad, fn(parameter)
+    grad_data = None if grad is None else fn(grad)
     # The gradient must match the data at all times, so it is detached while the data changes.
     parameter.grad = None
-    parameter.data = fn(parameter.data)
-    if grad is not None:
-        grad.data = fn(grad.data)
+    parameter.data = data
+    if grad is not None and grad_data is not None:
+        grad.data = grad_data
         parameter.grad = grad
 
 
 def _swap(place: str, parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
     grad = parameter.grad
-    new = Parameter(fn(parameter.data), parameter.requires_grad)
+    new = Parameter(fn(parameter), parameter.requires_grad)
     new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
     parameter.grad = None
     try:

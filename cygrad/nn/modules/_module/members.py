@@ -205,8 +205,7 @@ class Members:
             self._require_none(value, name, "child module", "torch.nn.Module or None")
             self._modules[name] = self._after_hooks("_modules", name, None)
         elif isinstance(value, Buffer):
-            self._forget_others("_buffers", name)
-            self._set_buffer(name, value, value.persistent)
+            self.register_buffer(name, value, value.persistent)
         elif name in state.get("_buffers", ()):
             if not isinstance(value, Tensor):
                 allowed = "torch.nn.Buffer, torch.Tensor or None"
