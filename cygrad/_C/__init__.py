@@ -43,6 +43,7 @@ _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
 _OF_PACKAGE["is_grad_enabled"] = "is_grad_enabled"
+_TABLES = ("_VariableFunctions", "_fft", "_linalg", "_special")
 has_lapack = True  # NumPy's
 
 
@@ -170,4 +171,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module  # needed only for these
 
         return import_module(f"{__name__}.{name}")
+    if name in _TABLES:
+        from cygrad._C import _function_tables  # needed only for these
+
+        return getattr(_function_tables, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -163,6 +163,25 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return cygrad.empty_strided(lengths, steps, dtype=dtype, device="meta").requires_grad_(requires_grad is True)
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: Any
+) -> Tensor:
+    """Return a tensor without elements of a class with `__torch_dispatch__`, which holds others in its attributes."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)) or not isinstance(dtype, cygrad.dtype):
+        raise TypeError("a tensor of a class that cygrad does not know, or without a dtype")
+    lengths, steps = _checked_layout(size, stride)
+    return Tensor._make_wrapper_subclass(
+        cls,
+        lengths,
+        strides=steps,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad is True,
+    )
+
+
 def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     if not isinstance(data, Tensor):
         raise TypeError("a tensor of a device is not made from a tensor")
@@ -202,7 +221,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
 
 
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
-    """Set the user's attributes on the tensor, provided that they shadow none of its own.
+    """Set the user's attributes on the tensor, provided that they shadow none of its own; classes may shadow methods.
 
     `state` is a dictionary, with one for slots a pair of both, or None.
     """
@@ -213,7 +232,8 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
         if type(attributes) is not dict or not all(type(name) is str for name in attributes):
             raise TypeError("the attributes of a tensor are no dictionary by names")
         for name, value in attributes.items():
-            if hasattr(Tensor, name):
+            known = getattr(Tensor, name, None)
+            if known is not None and (type(tensor) in TENSOR_CLASSES.values() or hasattr(known, "__set__")):
                 raise TypeError("the attributes of a tensor are no dictionary by names that are free")
             setattr(tensor, name, value)
     return tensor
@@ -251,6 +271,7 @@ _IN_UTILS = (
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
     _rebuild_meta_tensor_no_storage,
+    _rebuild_wrapper_subclass,
     _rebuild_device_tensor_from_cpu_tensor,
     _rebuild_parameter,
     _rebuild_parameter_with_state,

@@ -144,8 +144,9 @@ INWARD = {
     ("cygrad/jit/_trace.py", "cygrad.export._programs"),
     ("cygrad/jit/_traced.py", "cygrad.export._programs"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
-    ("cygrad/nn/parameter.py", "cygrad._core.registry.dispatch"),
     ("cygrad/onnx/utils.py", "cygrad.export._onnx_files"),
+    ("cygrad/utils/_flops.py", "cygrad.ops._dispatch"),
+    ("cygrad/utils/_flops.py", "cygrad.ops._dispatch_rules"),
     ("cygrad/utils/_python_dispatch.py", "cygrad._core.registry.dispatch"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
     ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
@@ -160,6 +161,7 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._core.replay.numbers"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/swa_utils.py", "cygrad._core.replay.decisions"),
+    ("cygrad/serialization/_pickler.py", "cygrad._core.registry.wrappers"),  # tensors without elements
     ("cygrad/serialization/_names.py", "cygrad.nn.modules._module.state"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._module.exchange"),

@@ -203,6 +203,8 @@ cdef class Tensor:
     def data(self):
         """A tensor that shares this memory but has no history and does not count changes. Settable."""
         cdef Tensor out = wrap_like(self, self.array)
+        if self.flags & DISPATCHES:     # the class holds what the attributes are
+            out = <Tensor?>dispatched_call("detach", self, out)
         out.flags |= self.flags & (IS_INFERENCE | WAS_WRAPPED)
         cut(out, self, CUT_DATA, ".data")
         return out

@@ -235,6 +235,11 @@ def __reduce_ex__(self, protocol):
     warn_if_has_hooks(self)
     cls = None if type(self) is Tensor else type(self)
     array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
+    if cls is not None and is_meta(array):
+        from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
+
+        if is_wrapper(self):
+            return remade, (cls, outline_of(self), *rest)
     if is_array(array) and not is_meta(array):
         how: tuple = _rebuild_on_gpu, (cls, arrays.move(array, None), array.device.id, *rest)
     else:
