@@ -9,7 +9,8 @@ from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispat
 from cygrad._C._jit import *  # noqa: F403
 from cygrad._C._types import *  # noqa: F403
 from cygrad._core.engine.backward import execution_order, number_of_pass, will_execute
-from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, is_taken
+from cygrad._core.registry.torch_function import EnableTorchFunction as _EnableTorchFunction
 from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
 from cygrad._core.transforms import forward_mode
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
@@ -151,6 +152,16 @@ def _will_engine_execute_node(node: Any) -> bool:
     whose gradient is asked for.
     """
     return will_execute(node)
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes of tensors receive calls."""
+    return not is_taken()
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither classes nor modes receive calls."""
+    return is_taken() > 2
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -248,7 +248,7 @@ def _get_layout(name: Any) -> Any:
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
-    """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
+    """Return a sparse tensor of its parts and its size. Raises RuntimeError if they do not fit together."""
     n = 2 if layout is cygrad.sparse_coo else 3
     parts, size, more = data[:n], data[n], data[n + 1 :]
     if layout is cygrad.strided or not all(
@@ -263,7 +263,7 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
         pointers, indices, values = parts
         return cygrad.sparse_compressed_tensor(pointers, indices, values, size, layout=layout, check_invariants=True)
     except RuntimeError as error:
-        raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
+        raise RuntimeError(f"{error}\n  the parts of a sparse tensor in the file do not fit together") from None
 
 
 _IN_UTILS = (

@@ -100,7 +100,7 @@ def _other(done: Any, name: str, counted: Container[str]) -> list[Call]:
     if shown not in counted:
         return []
     from cygrad.ops._dispatch import step_of  # needed only for formulas that users register for ops
-    from cygrad.ops._dispatch_rules import Step
+    from cygrad.ops._dispatch_rules import Step  # the same
 
     step = step_of(done, done.outs)
     return [(getattr(aten, shown), step.args)] if isinstance(step, Step) else []

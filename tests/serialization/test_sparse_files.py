@@ -34,12 +34,12 @@ def test_uncoalesced_tensors_stay_so(tmp_path):
     ],
 )
 def test_damaged_coordinates(data):
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(RuntimeError, match="do not fit together"):
         rebuilding._rebuild_sparse_tensor(torch.sparse_coo, data)
 
 
 def test_damaged_lines():
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(RuntimeError, match="do not fit together"):
         rebuilding._rebuild_sparse_tensor(
             torch.sparse_csr, (torch.tensor([0, 5]), torch.tensor([0]), torch.ones(1), (1, 1))
         )

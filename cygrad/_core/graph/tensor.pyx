@@ -419,7 +419,8 @@ cdef class Tensor:
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
         refuse("reads values", "__contains__")
-        return bool((<Tensor>(element == self)).array.any())
+        equal = element == self     # by the method of the element, which may return anything
+        return bool((<Tensor>equal).array.any() if type(equal) is Tensor else equal.any())
 
     def __hash__(self):
         return <Py_hash_t><void*>self

@@ -278,12 +278,23 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
-    new = memo[id(self)] = _made(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
+    new = memo[id(self)] = _copied(self, memo)
     for name, value in attributes_of(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:
         new.grad = copy.deepcopy(self._grad, memo)
     return new
+
+
+def _copied(t, memo):
+    """Return a copy of `t` with its own memory, if it has any, without attributes."""
+    array = own_array(t, True)
+    if type(t) is not Tensor and is_meta(array):
+        from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
+
+        if is_wrapper(t):
+            return remade(type(t), outline_of(t), t.requires_grad, {})
+    return _made(type(t), _copied_memory(array, memo), t.requires_grad, {})
 
 
 def _copied_memory(array, memo):
