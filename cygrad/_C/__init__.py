@@ -22,6 +22,7 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "Tag",
+    "_EnableTorchFunction",
     "_ExcludeDispatchKeyGuard",
     "_IncludeDispatchKeyGuard",
     "_disabled_torch_function_impl",

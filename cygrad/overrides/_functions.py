@@ -16,11 +16,11 @@ _SPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
 _DESCRIPTORS = (type(Tensor.size), type(object.__repr__))  # methods and operators of a compiled class
 # Functions that modes receive, but no classes
 _CREATING = frozenset(
-    """arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye from_file from_numpy
-    frombuffer full hamming_window hann_window kaiser_window linspace logspace normal ones rand rand_like randint
-    randint_like randn randn_like randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor
-    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices zeros
-    fft.fftfreq fft.rfftfreq""".split()
+    """arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye from_file
+    from_numpy frombuffer full hamming_window hann_window kaiser_window linspace logspace normal ones rand rand_like
+    randint randint_like randn randn_like randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices
+    zeros fft.fftfreq fft.rfftfreq""".split()
 )
 _OF_OBJECTS = {*dir(object), "__getattr__", "__setattr__", "__delattr__", "__reduce_ex__"}
 

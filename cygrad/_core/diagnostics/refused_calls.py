@@ -123,10 +123,9 @@ def _answer(function, values, names, kind, error):
 
 
 def answer_of_objects(function, values, names):
-    """Return, in a tuple, what objects among the values that are no tensors make of a failed call; None if none does."""
-    if not any(
-        _may_override(item) for value in values for item in (value if type(value) in (tuple, list) else (value,))
-    ):
+    """Return, in a tuple, what objects that are no tensors make of a failed call; None if there are none."""
+    lists = (value if type(value) in (tuple, list) else (value,) for value in values)
+    if not any(_may_override(item) for items in lists for item in items):
         return None
     from cygrad._core.registry.torch_function import call_of_objects  # which few programs need
 

@@ -217,15 +217,21 @@ def ask(function, values, args, kwargs):
     for value in asked:
         handler = value.__torch_function__
         if getattr(handler, "__self__", None) is value and handler is not disabled:
-            warn(
-                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, "
-                "please define it as a classmethod.",
-                DeprecationWarning,
-            )
+            _warn_of_plain_method(function)
         result = handler(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
+
+
+def _warn_of_plain_method(function):
+    module = sys.modules.get("cygrad.nn.functional")
+    is_in_python = getattr(module, getattr(function, "__name__", ""), None) is function  # in PyTorch
+    warn(
+        "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+        "define it as a classmethod.",
+        DeprecationWarning if is_in_python else UserWarning,
+    )
 
 
 _COPYING = ("tensor", "as_tensor", "asarray")  # functions that modes are asked for, but no classes of programs
