@@ -6,6 +6,9 @@ What they are given comes from a file, and is checked before NumPy sees it. Thei
 from __future__ import annotations
 
 import math
+from _thread import _local
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,6 +250,27 @@ def _get_layout(name: Any) -> Any:
     return found
 
 
+class _Reading(_local):
+    """Whether elements are still to be read; and whether a tensor was met that cannot be made without them."""
+
+    is_early = False
+    needs_elements = False
+
+
+_reading = _Reading()
+
+
+@contextmanager
+def before_elements() -> Iterator[Callable[[], bool]]:
+    """In the block, elements are still to be read. It receives a function: whether what was made must be made anew."""
+    before = _reading.is_early, _reading.needs_elements
+    _reading.is_early, _reading.needs_elements = True, False
+    try:
+        yield lambda: _reading.needs_elements
+    finally:
+        _reading.is_early, _reading.needs_elements = before
+
+
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     """Return a sparse tensor of its parts and its size. Raises RuntimeError if they do not fit together."""
     n = 2 if layout is cygrad.sparse_coo else 3
@@ -255,6 +279,9 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
         isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
     ):
         raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
+    if _reading.is_early:
+        _reading.needs_elements = True
+        return cygrad.empty(0)  # in place of one whose indices are not there yet
     try:
         if layout is cygrad.sparse_coo:
             is_coalesced = bool(more) and more[0] is True

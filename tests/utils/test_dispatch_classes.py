@@ -234,6 +234,40 @@ def test_parameters_are_of_the_class_that_they_are_made_of(made, copied):
     assert module.weight is parameter and parameter.dtype == torch.float64
 
 
+class Slotted(torch.Tensor):
+    __slots__ = ["elem"]
+
+
+class WithState(torch.Tensor):
+    """Has its attributes written, and read, by its own methods."""
+
+    def __getstate__(self):
+        return "mark", self.__dict__
+
+    def __setstate__(self, state):
+        _, self.__dict__ = state
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_copies_of_slots(copied):
+    x = torch.ones(2).as_subclass(Slotted)
+    x.elem, x.other = torch.zeros(3), "more"
+    again = copied(x)
+    assert type(again) is Slotted and again.elem.tolist() == [0, 0, 0] and again.other == "more"
+    assert again.elem is not x.elem
+
+
+def test_the_dictionary_of_a_tensor_can_be_replaced():
+    x = torch.ones(2).as_subclass(WithState)
+    x.name = "first"
+    assert saved_and_loaded(x).name == "first"
+    x.__dict__ = {"other": 1}
+    assert x.other == 1 and not hasattr(x, "name")
+    with pytest.raises(TypeError, match="__dict__ must be set to a dictionary, not a 'int'"):
+        x.__dict__ = 3
+    assert x.other == 1
+
+
 def test_parameters_need_a_class_that_detaches_to_itself():
     class Losing(Wrapper):
         @classmethod

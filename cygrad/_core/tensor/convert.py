@@ -1,5 +1,7 @@
 """Conversions of tensors: to lists, NumPy arrays, copies and pickles. Bound as methods of Tensor."""
 
+import copyreg
+
 import numpy as np
 
 from cygrad._core import graph_errors
@@ -205,6 +207,14 @@ def _make_wrapper_subclass(
 # -- pickles --
 
 
+def _attributes_and_slots(t):
+    """Return what the user has set on a tensor, by name."""
+    if type(t) is Tensor:
+        return attributes_of(t)
+    slots = {name: getattr(t, name) for name in copyreg._slotnames(type(t)) if hasattr(t, name)}
+    return {**attributes_of(t), **slots}
+
+
 def _rebuild(cls, array, requires_grad, attributes):
     """Rebuild a pickled tensor. A leaf with gradients gets memory of its own, as optimizers write to it.
 
@@ -234,7 +244,7 @@ def __reduce_ex__(self, protocol):
     """
     warn_if_has_hooks(self)
     cls = None if type(self) is Tensor else type(self)
-    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
+    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, _attributes_and_slots(self))
     if cls is not None and is_meta(array):
         from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
 
@@ -279,7 +289,7 @@ def __deepcopy__(self, memo):
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
     new = memo[id(self)] = _copied(self, memo)
-    for name, value in attributes_of(self).items():
+    for name, value in _attributes_and_slots(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:
         new.grad = copy.deepcopy(self._grad, memo)
@@ -333,6 +343,14 @@ def __repr__(self, *, tensor_contents=None):
     return repr_of(self, class_name=class_name, tensor_contents=tensor_contents)
 
 
+def _set_dictionary(self, attributes):
+    if not isinstance(attributes, dict):
+        raise TypeError(f"__dict__ must be set to a dictionary, not a '{type(attributes).__name__}'")
+    own, new = dictionary_of(self), dict(attributes)
+    own.clear()
+    own.update(new)
+
+
 def __format__(self, spec):
     """Format the number of a 0-dim tensor; otherwise (or for a subclass without `spec`) return `str(tensor)`."""
     if self.ndim == 0 and not self.is_meta and (spec or type(self) is Tensor):
@@ -365,7 +383,7 @@ bind(
         "__deepcopy__": __deepcopy__,
         "__repr__": __repr__,  # the type's slot is quicker, but takes no arguments
         "__format__": __format__,
-        "__dict__": property(dictionary_of, doc="Attributes set by the user on this tensor, by name."),
+        "__dict__": property(dictionary_of, _set_dictionary, doc="Attributes set by the user on this tensor, by name."),
         "__dir__": __dir__,
     }
 )
