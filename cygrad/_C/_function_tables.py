@@ -28,7 +28,7 @@ class _Functions:
         return [self._prefix + name for name in names if callable(getattr(self._module, name, None))]
 
 
-_VariableFunctions = _Functions(cygrad)  # type: ignore[arg-type]
+_VariableFunctions = _Functions(cygrad)
 _fft = _Functions(cygrad.fft, "fft_")
 _linalg = _Functions(cygrad.linalg, "linalg_")
 _special = _Functions(cygrad.special, "special_")

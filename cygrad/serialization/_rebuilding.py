@@ -173,7 +173,7 @@ def _rebuild_wrapper_subclass(
     if not (isinstance(cls, type) and issubclass(cls, Tensor)) or not isinstance(dtype, cygrad.dtype):
         raise TypeError("a tensor of a class that cygrad does not know, or without a dtype")
     lengths, steps = _checked_layout(size, stride)
-    return Tensor._make_wrapper_subclass(
+    made: Tensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
         cls,
         lengths,
         strides=steps,
@@ -183,6 +183,7 @@ def _rebuild_wrapper_subclass(
         device=device,
         requires_grad=requires_grad is True,
     )
+    return made
 
 
 def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:

@@ -144,7 +144,7 @@ class WeakIdKeyDictionary(MutableMapping):
             copied[key] = deepcopy(value, memo)
         return copied
 
-    def update(self, other: Any = None, /, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, other: Any = None, /, **kwargs: Any) -> None:
         """Take the entries of another mapping, or of pairs; none if these cannot be read to their end."""
         found = dict(other.items() if isinstance(other, Mapping) else other or ())
         found.update(kwargs)

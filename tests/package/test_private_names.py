@@ -165,6 +165,15 @@ def test_compilers_are_not_there():
     assert vmap is torch.func.vmap and config.donated_buffer
 
 
+def test_slices_of_arguments():
+    from cygrad._functorch.eager_transforms import _slice_argnums
+
+    assert _slice_argnums((1, 2, 3), -1) == (3,) and _slice_argnums((1, 2, 3), 1, as_tuple=False) == 2
+    assert _slice_argnums((1, 2, 3), (2, 0)) == (3, 1)
+    with fails(RuntimeError, "Got argnum=1, but only 1 positional inputs"):
+        _slice_argnums((1,), 1)
+
+
 # --- utils -------------------------------------------------------------------------------------
 
 

@@ -215,7 +215,7 @@ def _ask_classes(func, args, kwargs, compute):
         return compute()
     before = _thread.pending
     _thread.pending = Pending(func, args, kwargs, compute)
-    types = tuple(map(type, asked))
+    types: tuple[Any, ...] = tuple(map(type, asked))
     try:
         for kind in types:
             handler = getattr(func, "dispatch", {}).get(kind)

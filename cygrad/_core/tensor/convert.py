@@ -211,7 +211,8 @@ def _attributes_and_slots(t):
     """Return what the user has set on a tensor, by name."""
     if type(t) is Tensor:
         return attributes_of(t)
-    slots = {name: getattr(t, name) for name in copyreg._slotnames(type(t)) if hasattr(t, name)}
+    names = copyreg._slotnames(type(t))  # type: ignore[attr-defined]
+    slots = {name: getattr(t, name) for name in names if hasattr(t, name)}
     return {**attributes_of(t), **slots}
 
 
