@@ -12,7 +12,7 @@ __all__ = ["dlpack", "hooks", "interop", "swap_tensors", "typename"]
 
 _ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
 _ON_FIRST_USE |= {"_contextlib", "_foreach_utils", "benchmark", "cpp_extension", "deterministic", "weak"}  # rare
-_ON_FIRST_USE |= {"_import_utils", "_python_dispatch", "_pytree", "flop_counter", "module_tracker"}
+_ON_FIRST_USE |= {"_import_utils", "_mode_utils", "_python_dispatch", "_pytree", "flop_counter", "module_tracker"}
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
