@@ -145,7 +145,15 @@ class WeakIdKeyDictionary(MutableMapping):
         return copied
 
     def update(self, other: Any = None, /, **kwargs: Any) -> None:
-        """Take the entries of another mapping, or of pairs; none if these cannot be read to their end."""
+        """Take the entries of another mapping, or of pairs; none if these cannot be read to their end.
+
+        >>> import cygrad
+        >>> from cygrad.utils.weak import WeakIdKeyDictionary
+        >>> x, notes = cygrad.ones(2), WeakIdKeyDictionary()
+        >>> notes.update({x: "weights"})
+        >>> notes[x]
+        'weights'
+        """
         found = dict(other.items() if isinstance(other, Mapping) else other or ())
         found.update(kwargs)
         references = [self.ref_type(key, self._remove) for key in found]
