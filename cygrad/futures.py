@@ -39,6 +39,9 @@ class Future(Generic[T]):
         # What moves the work on that the result comes from, where no other thread does: waits for it if given True.
         self._advance: Callable[[bool], None] | None = None
 
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future\n  to fix it: call wait(), and pickle the result")
+
     def done(self) -> bool:
         """Whether the result or an error is there.
 
@@ -182,6 +185,11 @@ def _check_callable(name: str, callback: Any) -> None:
         raise TypeError(f"{name}(): incompatible function arguments: {type(callback).__name__} is not callable")
 
 
+def _check_future(future: Any) -> None:
+    if future is None:
+        raise RuntimeError("Future can't be None")
+
+
 def _of_callback(error: Exception) -> RuntimeError:
     """Return the error of a future whose callback failed."""
     found = RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
@@ -201,6 +209,8 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     [1, 2]
     """
     futures = list(futures)
+    for future in futures:
+        _check_future(future)
     found: Future[list[Future]] = Future()
     advances = [future._advance for future in futures if future._advance is not None]
     if advances:

@@ -1,5 +1,6 @@
 """Futures: results set by other threads."""
 
+import pickle
 import threading
 
 import pytest
@@ -97,3 +98,11 @@ def test_class():
     assert type(Own().then(lambda done: 1)) is Future
     with pytest.raises(ValueError, match="Expected devices to have indices, got cpu"):
         Future(devices=["cpu"])
+
+
+def test_what_is_no_future():
+    for ask in (torch.jit.wait, lambda none: wait_all((none,)), lambda none: collect_all((Future(), none))):
+        with pytest.raises(RuntimeError, match="^Future can't be None"):
+            ask(None)
+    with pytest.raises(RuntimeError, match="^Can not pickle torch.futures.Future"):
+        pickle.dumps(Future())

@@ -18,6 +18,7 @@ def test_names():
     assert (str(aten.add), repr(aten.add)) == ("aten.add", "<OpOverloadPacket(op='aten.add')>")
     assert (str(op), repr(op)) == ("aten.add.Tensor", "<OpOverload(op='aten.add', overload='Tensor')>")
     assert (op.name(), op.__name__, op.namespace, op._opname) == ("aten::add.Tensor", "add.Tensor", "aten", "add")
+    assert op.__module__ == aten.add.__module__ == "torch._ops.aten"
     assert aten.add._qualified_op_name == "aten::add" and aten.mm.default.name() == "aten::mm"
     assert aten.add.overloads() == ["Tensor", "Scalar", "out", "Scalar_out"] and aten.sin_.overloads() == ["default"]
     assert [name for name in aten.any.overloads() if "out" not in name] == ["default", "dim", "dims"]

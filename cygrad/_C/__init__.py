@@ -9,7 +9,8 @@ from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispat
 from cygrad._C._jit import *  # noqa: F403
 from cygrad._C._types import *  # noqa: F403
 from cygrad._core.engine.backward import execution_order, number_of_pass, will_execute
-from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, is_taken
+from cygrad._core.registry.torch_function import EnableTorchFunction as _EnableTorchFunction
 from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
 from cygrad._core.transforms import forward_mode
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
@@ -21,6 +22,7 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "Tag",
+    "_EnableTorchFunction",
     "_ExcludeDispatchKeyGuard",
     "_IncludeDispatchKeyGuard",
     "_disabled_torch_function_impl",
@@ -45,6 +47,7 @@ _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", 
 _OF_PACKAGE |= {"_DisableFuncTorch": "_C._functorch._DisableFuncTorch"}
 _OF_PACKAGE |= {"_DisableTorchDispatch": "utils._mode_utils.no_dispatch"}
 _OF_PACKAGE["is_grad_enabled"] = "is_grad_enabled"
+_TABLES = ("_VariableFunctions", "_fft", "_linalg", "_special")
 has_lapack = True  # NumPy's
 
 
@@ -164,6 +167,16 @@ def _will_engine_execute_node(node: Any) -> bool:
     return will_execute(node)
 
 
+def _is_torch_function_enabled() -> bool:
+    """Whether classes of tensors receive calls."""
+    return not is_taken()
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither classes nor modes receive calls."""
+    return is_taken() > 2
+
+
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use is reported."""
 
@@ -182,4 +195,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module  # needed only for these
 
         return import_module(f"{__name__}.{name}")
+    if name in _TABLES:
+        from cygrad._C import _function_tables  # needed only for these
+
+        return getattr(_function_tables, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -20,3 +20,6 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     if isinstance(pred, Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     return true_fn(*operands) if pred else false_fn(*operands)
+
+
+cond_op = cond  # which PyTorch calls below `cond`

@@ -33,12 +33,14 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `func`, by one backward pass for all elements of the output.
 
     J[i, j] is the derivative of element i of the output with respect to element j of the input.
 
-    `chunk_size`: how many elements to process at once.
+    `chunk_size`: how many elements to process at once. `_preallocate_and_copy` has no effect: chunks are always joined
+    at the end.
 
     The result has the structure of the output. Each leaf is replaced by a tree like the argument at `argnums`, or a
     tuple of those, with tensors of shape `output.shape + input.shape`. With `has_aux`, `func` returns (output, aux),

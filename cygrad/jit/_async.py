@@ -30,4 +30,6 @@ def wait(future: Future[Any]) -> Any:
     >>> cygrad.jit.wait(cygrad.jit.fork(lambda: 3))
     3
     """
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()

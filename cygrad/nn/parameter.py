@@ -20,19 +20,30 @@ __all__ = [
 ]
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type):
+    """Makes tensors of other classes parameters, too, if they are marked so."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
     The parameter shares memory with `data` (an empty tensor if None), of any shape and of a
     floating-point or complex dtype. Parameters require grad unless `requires_grad` is false,
-    which also permits integer dtypes.
+    which also permits integer dtypes. If `data` is of a subclass of `Tensor`, so is the parameter,
+    which is nevertheless an instance of `Parameter`.
 
     >>> import cygrad
     >>> cygrad.nn.Parameter(cygrad.zeros(2))
     Parameter containing:
     tensor([0., 0.], requires_grad=True)
 
-    Raises `RuntimeError` if `requires_grad` is true for a dtype without gradients.
+    Raises `RuntimeError` if `requires_grad` is true for a dtype without gradients, and if `detach()` of a
+    subclass returns another class.
     """
 
     _results_keep_class = False  # ops on a parameter return plain tensors
@@ -47,8 +58,8 @@ class Parameter(Tensor):
             )
         if data.layout is not cygrad.strided and not issubclass(cls, type(data)):
             cls = _of_sparse(cls, type(data))
-        if type(data) is not Tensor and _results_are_its_own(type(data)):
-            return _of_kind(cls, data.detach(), requires_grad)
+        elif _is_of_users(type(data)):
+            return _marked(data, requires_grad)
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __repr__(self) -> str:
@@ -85,29 +96,23 @@ def _of_sparse(cls: Any, kind: Any) -> Any:
     return made
 
 
-_classes_of_kinds: dict[Any, Any] = {}
+def _is_of_users(kind: type) -> bool:
+    """Whether a class of tensors is neither `Tensor` nor one of those here, which parameters take the place of."""
+    return kind is not Tensor and not issubclass(kind, (Parameter, Buffer, UninitializedTensorMixin))
 
 
-def _results_are_its_own(kind: Any) -> bool:
-    return getattr(kind, "_results_keep_class", True) == "dispatches"
-
-
-def _made(self: Any, *args: Any, **kwargs: Any) -> None:
-    """As `__init__` of what `__new__` has made whole."""
-
-
-def _of_kind(cls: Any, data: Any, requires_grad: bool) -> Any:
-    """Return a parameter of class `cls` that is a tensor of a class with `__torch_dispatch__`, too, like `data`."""
+def _marked(data: Any, requires_grad: bool) -> Any:
+    """Return a tensor of the class of `data` that is marked as a parameter."""
     kind = type(data)
-    if issubclass(kind, cls):
-        return data.requires_grad_(requires_grad)
-    made = _classes_of_kinds.get((cls, kind))
-    if made is None:
-        own = {"__module__": cls.__module__, "__repr__": kind.__repr__, "_dispatches_as": kind, "__init__": _made}
-        made = _classes_of_kinds[cls, kind] = type(cls.__name__, (kind, cls), own)
-    from cygrad._core.registry.dispatch import copy_as  # which few programs need
-
-    return copy_as(made, data).requires_grad_(requires_grad)
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not kind:
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() returns an instance "
+            f"of the same type, but return type {type(made).__name__} was found instead. To use the type as a "
+            "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+        )
+    made._is_param = True
+    return made
 
 
 class Buffer(Tensor):

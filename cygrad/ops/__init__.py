@@ -124,6 +124,7 @@ class OpOverload(_Named):
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.name()
         self.namespace = packet.namespace
+        self.__module__ = packet.__module__
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpOverload) and self._key() == other._key()
@@ -189,6 +190,7 @@ class OpOverloadPacket(_Named):
     def __init__(self, name: str) -> None:
         self.__name__ = name
         self._qualified_op_name = f"{self.namespace}::{name}"
+        self.__module__ = f"torch._ops.{self.namespace}"  # which programs show
         self.default = OpOverload(self, "default")
 
     def overloads(self) -> list[str]:

@@ -50,6 +50,7 @@ __all__ = [
 
 
 _begin_asking = torch_function.begin_asking  # for proxies
+_enable_torch_function = enable_reentrant_dispatch
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -59,6 +60,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> cygrad.overrides.has_torch_function((cygrad.ones(2), 1.0))
     False
     """
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError(f"expected a sequence\n  relevant_args is {type(relevant_args).__name__}: put it in a tuple")
     return has_modes() or not torch_function.is_taken() and any(map(torch_function.overrides, relevant_args))
 
 

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,14 @@ from cygrad._core.registry.torch_function import _METHODS
 
 _SPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
 _DESCRIPTORS = (type(Tensor.size), type(object.__repr__))  # methods and operators of a compiled class
+# Functions that modes receive, but no classes
+_CREATING = frozenset(
+    """arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye from_file
+    from_numpy frombuffer full hamming_window hann_window kaiser_window linspace logspace normal ones rand rand_like
+    randint randint_like randn randn_like randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices
+    zeros fft.fftfreq fft.rfftfreq""".split()
+)
 _OF_OBJECTS = {*dir(object), "__getattr__", "__setattr__", "__delattr__", "__reduce_ex__"}
 
 
@@ -75,7 +84,11 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     >>> cygrad.add in cygrad.overrides.get_overridable_functions()[cygrad]
     True
     """
-    return {space: list(functions) for space, functions in _get_overridable_functions()[0].items()}
+    ignored = get_ignored_functions()
+    found = _get_overridable_functions()[0]
+    return {
+        space: [function for function in functions if function not in ignored] for space, functions in found.items()
+    }
 
 
 @cache
@@ -90,7 +103,8 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     found = {
         value for title in _SPACES for name, value in _callables(_space(title)).items() if not name.startswith("_")
     }
-    return {value for value in found | set(_callables(Tensor).values()) if value not in names}
+    creating = {attrgetter(name)(cygrad) for name in _CREATING}
+    return creating | {value for value in found | set(_callables(Tensor).values()) if value not in names}
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
@@ -111,7 +125,8 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     >>> cygrad.overrides.get_testing_overrides()[cygrad.add](1, 2)
     -1
     """
-    return {function: _testing(function) for function in _get_overridable_functions()[1]}
+    ignored = get_ignored_functions()
+    return {function: _testing(function) for function in _get_overridable_functions()[1] if function not in ignored}
 
 
 def _testing(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,9 @@ import sys
 from typing import Any
 
 from cygrad.serialization import _legacy, _safetensors, _tree
+from cygrad.serialization._archive_files import _is_zipfile as _is_zipfile
+from cygrad.serialization._archive_files import _open_zipfile_reader as _open_zipfile_reader
+from cygrad.serialization._archive_files import _open_zipfile_writer as _open_zipfile_writer
 from cygrad.serialization._files import MAPPED_FILES_CAN_BE_REPLACED, map_file, replacing
 from cygrad.serialization._locations import (
     MAP_LOCATION,
@@ -281,10 +284,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(io.BytesIO(file.read()))
-    start = f.tell()
-    is_zip = f.read(4) == b"PK\3\4"
-    f.seek(start)
-    if not is_zip:
+    if not _is_zipfile(f):
         raise ValueError("Expected input to be a checkpoint returned by torch.save")
     reader = PyTorchFileReader(f)
     if reader.has_record("constants.pkl"):

@@ -17,7 +17,7 @@ import numpy as np
 import cygrad
 from cygrad.serialization._memory import check_bools, elements, numpy_type
 from cygrad.serialization._pickler import StoredMemory
-from cygrad.serialization._rebuilding import StorageType
+from cygrad.serialization._rebuilding import StorageType, before_elements
 from cygrad.serialization._storages import FileStorages, run
 from cygrad.serialization._unpickler import end_of_pickle, unpickle
 
@@ -65,8 +65,13 @@ def read(file: Any, called: str, map_location: Any, unpickler: Callable[[bytes, 
         raise RuntimeError(f"{called} is damaged: its storages have no names")
     is_little = type(facts) is not dict or facts.get("little_endian") is not False
     storages = _Storages(len(content) - place, map_location, "<" if is_little else ">", called)
-    value = run(unpickler, programs[3], storages)
-    file.seek(start + place + storages.fill(memoryview(content)[place:], keys))  # another object may follow
+    with before_elements() as must_be_repeated:
+        value = run(unpickler, programs[3], storages)
+        is_repeated = must_be_repeated()
+    end = start + place + storages.fill(memoryview(content)[place:], keys)
+    if is_repeated:
+        value = run(unpickler, programs[3], storages)
+    file.seek(end)  # another object may follow
     return value
 
 

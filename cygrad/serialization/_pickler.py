@@ -23,6 +23,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.registry.wrappers import is_wrapper
 from cygrad._ops.shape.memory_ranges import MemoryRange, bytes_in, memory_range, offset_in, shows_other_sign
 from cygrad.nn.modules._module.exchange import to_torch
 from cygrad.serialization import _rebuilding as rebuilding
@@ -136,6 +137,9 @@ def _united(ranges: list[MemoryRange]) -> list[MemoryRange]:
 def _plain(tensor: Tensor, storages: Storages) -> tuple[Callable, tuple]:
     """Return how to rebuild a tensor, apart from its class and attributes."""
     warn_if_has_hooks(tensor)
+    if is_wrapper(tensor):
+        outline = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.layout
+        return rebuilding._rebuild_wrapper_subclass, (type(tensor), *outline, tensor.device, tensor.requires_grad)
     if tensor.is_meta:
         layout = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
         return rebuilding._rebuild_meta_tensor_no_storage, layout
@@ -160,7 +164,7 @@ def _tensor(tensor: Any, storages: Storages) -> tuple:
     if isinstance(tensor, cygrad.nn.parameter.UninitializedTensorMixin):
         return type(tensor), tuple(tensor.__reduce_ex__(2)[1][:1])
     state = _state_of(tensor)
-    if isinstance(tensor, cygrad.nn.Parameter):
+    if issubclass(type(tensor), cygrad.nn.Parameter):  # not one of another class that is marked as a parameter
         parts: tuple = tensor.data, tensor.requires_grad, OrderedDict()
         if state:
             return rebuilding._rebuild_parameter_with_state, (*parts, state)

@@ -6,6 +6,9 @@ What they are given comes from a file, and is checked before NumPy sees it. Thei
 from __future__ import annotations
 
 import math
+from _thread import _local
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,6 +166,26 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return cygrad.empty_strided(lengths, steps, dtype=dtype, device="meta").requires_grad_(requires_grad is True)
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: Any
+) -> Tensor:
+    """Return a tensor without elements of a class with `__torch_dispatch__`, which holds others in its attributes."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)) or not isinstance(dtype, cygrad.dtype):
+        raise TypeError("a tensor of a class that cygrad does not know, or without a dtype")
+    lengths, steps = _checked_layout(size, stride)
+    made: Tensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        cls,
+        lengths,
+        strides=steps,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad is True,
+    )
+    return made
+
+
 def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     if not isinstance(data, Tensor):
         raise TypeError("a tensor of a device is not made from a tensor")
@@ -202,7 +225,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
 
 
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
-    """Set the user's attributes on the tensor, provided that they shadow none of its own.
+    """Set the user's attributes on the tensor, provided that they shadow none of its own; classes may shadow methods.
 
     `state` is a dictionary, with one for slots a pair of both, or None.
     """
@@ -213,7 +236,8 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
         if type(attributes) is not dict or not all(type(name) is str for name in attributes):
             raise TypeError("the attributes of a tensor are no dictionary by names")
         for name, value in attributes.items():
-            if hasattr(Tensor, name):
+            known = getattr(Tensor, name, None)
+            if known is not None and (type(tensor) in TENSOR_CLASSES.values() or hasattr(known, "__set__")):
                 raise TypeError("the attributes of a tensor are no dictionary by names that are free")
             setattr(tensor, name, value)
     return tensor
@@ -227,14 +251,38 @@ def _get_layout(name: Any) -> Any:
     return found
 
 
+class _Reading(_local):
+    """Whether elements are still to be read; and whether a tensor was met that cannot be made without them."""
+
+    is_early = False
+    needs_elements = False
+
+
+_reading = _Reading()
+
+
+@contextmanager
+def before_elements() -> Iterator[Callable[[], bool]]:
+    """In the block, elements are still to be read. It receives a function: whether what was made must be made anew."""
+    before = _reading.is_early, _reading.needs_elements
+    _reading.is_early, _reading.needs_elements = True, False
+    try:
+        yield lambda: _reading.needs_elements
+    finally:
+        _reading.is_early, _reading.needs_elements = before
+
+
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
-    """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
+    """Return a sparse tensor of its parts and its size. Raises RuntimeError if they do not fit together."""
     n = 2 if layout is cygrad.sparse_coo else 3
     parts, size, more = data[:n], data[n], data[n + 1 :]
     if layout is cygrad.strided or not all(
         isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
     ):
         raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
+    if _reading.is_early:
+        _reading.needs_elements = True
+        return cygrad.empty(0)  # in place of one whose indices are not there yet
     try:
         if layout is cygrad.sparse_coo:
             is_coalesced = bool(more) and more[0] is True
@@ -243,7 +291,7 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
         pointers, indices, values = parts
         return cygrad.sparse_compressed_tensor(pointers, indices, values, size, layout=layout, check_invariants=True)
     except RuntimeError as error:
-        raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
+        raise RuntimeError(f"{error}\n  the parts of a sparse tensor in the file do not fit together") from None
 
 
 _IN_UTILS = (
@@ -251,6 +299,7 @@ _IN_UTILS = (
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
     _rebuild_meta_tensor_no_storage,
+    _rebuild_wrapper_subclass,
     _rebuild_device_tensor_from_cpu_tensor,
     _rebuild_parameter,
     _rebuild_parameter_with_state,

@@ -92,7 +92,7 @@ def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any]) -> Any
 def _storage(pid: Any) -> tuple:
     """Return the arguments of `load_storage` that a persistent id states."""
     kind, storage, key, location, length, *view = pid
-    if kind != "storage" or not isinstance(storage, StorageType):
+    if type(kind) is not str or kind != "storage" or not isinstance(storage, StorageType):
         raise NotAllowedError("Only persistent_load of storage is allowed")
     if type(key) is not str or type(location) is not str or type(length) is not int:
         raise TypeError("a storage has no name, location and length")

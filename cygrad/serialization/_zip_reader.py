@@ -63,10 +63,7 @@ class PyTorchFileReader:
                 "the file was modified after saving.\n"
                 f"  {called} is damaged, perhaps incompletely written ({error})"
             ) from None
-        roots = [entry.filename.removesuffix("/data.pkl") for entry in entries if entry.filename.endswith("/data.pkl")]
-        if len(roots) != 1:
-            raise RuntimeError(f"{called} is a zip file, but not one of torch.save: it has {len(roots)} data.pkl")
-        self.root = roots[0]
+        self.root = _root_of([entry.filename for entry in entries], called)
         self.entries = {entry.filename.removeprefix(f"{self.root}/"): entry for entry in entries}
         if len(self.entries) < len(entries) or sum(entry.compress_size for entry in entries) > len(content):
             raise RuntimeError(f"{called} is damaged: its entries overlap")
@@ -216,3 +213,12 @@ class PyTorchFileReader:
         if zlib.crc32(shared) != self._entry(name).CRC:
             raise RuntimeError(f"{self.called} is damaged: record {name!r} does not match its checksum")
         return bytearray(shared)
+
+
+def _root_of(names: list[str], called: str) -> str:
+    """Return the folder of all records: that of `data.pkl`, or the only one in an archive without."""
+    roots = {name.removesuffix("/data.pkl") for name in names if name.endswith("/data.pkl")}
+    roots = roots or {name.partition("/")[0] for name in names if "/" in name}
+    if len(roots) != 1:
+        raise RuntimeError(f"{called} is a zip file, but not one of torch.save: it has {len(roots)} folders of records")
+    return roots.pop()

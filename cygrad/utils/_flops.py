@@ -1,6 +1,6 @@
 """Which of PyTorch's ops, with which shapes, an op here stands for: for `flop_counter`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from math import prod
 from typing import Any
 
@@ -65,10 +65,11 @@ def _recurrent(inputs: tuple[Any, ...]) -> tuple[list[Call], list[Call]]:
     return forward, [*by_input, (aten.mm, states), (aten.mm, later)]
 
 
-def calls_of(done: Any) -> tuple[list[Call], list[Call]]:
+def calls_of(done: Any, counted: Container[str] = ()) -> tuple[list[Call], list[Call]]:
     """Return the ops that PyTorch would call in place of one that has run, and those in its gradient.
 
-    Each is `(op, arguments)`. The gradients of other ops than products are seen when they run.
+    Each is `(op, arguments)`. The gradients of other ops than products are seen when they run. Of these other ops, only
+    those with a name in `counted` are told.
     """
     name = getattr(done.op, "name", done.op)
     if name == "convolution":
@@ -87,10 +88,22 @@ def calls_of(done: Any) -> tuple[list[Call], list[Call]]:
         factors = done.inputs[1:3]
         found = [(getattr(aten, name), done.inputs[:3])]
     else:
-        return [], []
+        return _other(done, name, counted), []
     plain = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm}
     gradients = [(plain.get(packet, packet), args[-2:]) for packet, args in found]
     return found, gradients * sum(factor.requires_grad for factor in factors)
+
+
+def _other(done: Any, name: str, counted: Container[str]) -> list[Call]:
+    """Return the op of PyTorch's that an op is shown as to dispatch modes, if it is counted."""
+    shown = f"{name}_" if done.inputs and done.outs[0] is done.inputs[0] else name
+    if shown not in counted:
+        return []
+    from cygrad.ops._dispatch import step_of  # needed only for formulas that users register for ops
+    from cygrad.ops._dispatch_rules import Step  # the same
+
+    step = step_of(done, done.outs)
+    return [(getattr(aten, shown), step.args)] if isinstance(step, Step) else []
 
 
 def _convolution(done: Any) -> Call:

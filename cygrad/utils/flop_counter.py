@@ -238,6 +238,7 @@ class FlopCounterMode:
                 for key, f in (custom_mapping or {}).items()
             },
         }
+        self._names = {packet.__name__ for packet in self.flop_registry}
         self._listener = Listener(self._note)
         self._counts_gradient = False
 
@@ -262,7 +263,7 @@ class FlopCounterMode:
             return
         if self._counts_gradient:
             return  # of a product, whose gradient has been counted when it began
-        calls, gradients = calls_of(done)
+        calls, gradients = calls_of(done, self._names)
         for packet, args in calls:
             self._count(packet, args, {}, done.outs[0])
         if done.node is not None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 from cygrad import Tensor
@@ -50,6 +51,26 @@ class WeakIdRef(weakref.ref):
     def __eq__(self, other: Any) -> bool:
         mine, others = self(), other()
         return self is other if mine is None or others is None else mine is others
+
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
+
+class _WeakHashRef(weakref.ref):
+    """A weak reference that is hashed and compared as what it refers to, for keys that compare as a whole."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)  # type: ignore[call-arg]
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: Any) -> bool:
+        mine, others = self(), other()
+        return self is other if mine is None or others is None else mine == others
 
     def __ne__(self, other: Any) -> bool:
         return not self == other
@@ -116,11 +137,42 @@ class WeakIdKeyDictionary(MutableMapping):
 
     __copy__ = copy
 
+    def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
+        copied = type(self)()
+        copied.ref_type = self.ref_type
+        for key, value in self.items():
+            copied[key] = deepcopy(value, memo)
+        return copied
+
+    def update(self, other: Any = None, /, **kwargs: Any) -> None:
+        """Take the entries of another mapping, or of pairs; none if these cannot be read to their end.
+
+        >>> import cygrad
+        >>> from cygrad.utils.weak import WeakIdKeyDictionary
+        >>> x, notes = cygrad.ones(2), WeakIdKeyDictionary()
+        >>> notes.update({x: "weights"})
+        >>> notes[x]
+        'weights'
+        """
+        found = dict(other.items() if isinstance(other, Mapping) else other or ())
+        found.update(kwargs)
+        references = [self.ref_type(key, self._remove) for key in found]
+        self.data.update(zip(references, found.values(), strict=True))
+
     def __or__(self, other: Any) -> Any:
         if not isinstance(other, Mapping):
             return NotImplemented
         joined = self.copy()
         joined.update(other)
+        return joined
+
+    def __ror__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        joined = type(self)()
+        joined.ref_type = self.ref_type
+        joined.update(other)
+        joined.update(self)
         return joined
 
     def __ior__(self, other: Mapping | Iterable) -> Any:  # type: ignore[misc]

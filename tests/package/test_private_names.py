@@ -28,6 +28,14 @@ def test_transforms_are_noticed():
     assert torch._C._functorch.maybe_get_level(torch.ones(2)) == -1
 
 
+def test_tables_of_functions():
+    assert torch._C._VariableFunctions.add is torch.add
+    assert torch._C._linalg.linalg_inv is torch.linalg.inv and torch._C._fft.fft_rfft is torch.fft.rfft
+    assert torch._C._special.special_i0 is torch.special.i0 and "special_i0" in dir(torch._C._special)
+    for table, name in (("_special", "i0"), ("_linalg", "linalg_none"), ("_VariableFunctions", "float32")):
+        assert not hasattr(getattr(torch._C, table), name)
+
+
 def test_functions_of_nn():
     x = torch.tensor([[-1.0, 2.0]])
     assert torch._C._nn.gelu(x).equal(nn.functional.gelu(x)) and torch._C._nn.linear(x, x).equal(x @ x.T)
@@ -158,6 +166,15 @@ def test_compilers_are_not_there():
     assert vmap is torch.func.vmap and config.donated_buffer
 
 
+def test_slices_of_arguments():
+    from cygrad._functorch.eager_transforms import _slice_argnums
+
+    assert _slice_argnums((1, 2, 3), -1) == (3,) and _slice_argnums((1, 2, 3), 1, as_tuple=False) == 2
+    assert _slice_argnums((1, 2, 3), (2, 0)) == (3, 1)
+    with fails(RuntimeError, "Got argnum=1, but only 1 positional inputs"):
+        _slice_argnums((1,), 1)
+
+
 # --- utils -------------------------------------------------------------------------------------
 
 
@@ -178,6 +195,52 @@ def test_weak_dictionaries():
     assert notes.pop(y) == 2 and not notes
     with fails(AssertionError, "expected torch.Tensor, got <class 'int'>."):
         TensorWeakRef(3)
+
+
+def test_weak_dictionaries_as_mappings():
+    import copy
+
+    from cygrad.utils.weak import WeakIdKeyDictionary, _WeakHashRef
+
+    x, y = torch.ones(2), torch.ones(2)
+    notes = WeakIdKeyDictionary({x: [1]})
+    copied = copy.deepcopy(notes)
+    copied[x].append(2)
+    assert (notes[x], copied[x]) == ([1], [1, 2])
+    joined = {y: 3} | notes
+    assert type(joined) is WeakIdKeyDictionary and (joined[x], joined[y]) == ([1], 3)
+
+    def failing():
+        yield y, 1
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        notes.update(failing())
+    assert len(notes) == 1
+
+    class Key(str):
+        pass
+
+    by_value, key = WeakIdKeyDictionary(ref_type=_WeakHashRef), Key("a")
+    by_value[key] = 1
+    assert by_value[Key("a")] == 1 and Key("b") not in by_value
+    del key
+    gc.collect()
+    assert not by_value
+
+
+def test_modes_that_are_the_same():
+    from cygrad.utils._mode_utils import all_same_mode, no_dispatch
+    from cygrad.utils._python_dispatch import TorchDispatchMode
+
+    class Refusing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise AssertionError(func)
+
+    mode = Refusing()
+    assert all_same_mode([mode, mode]) and not all_same_mode([mode, Refusing()])
+    with mode, no_dispatch():
+        assert (torch.ones(2) + 1).tolist() == [2, 2]
 
 
 def test_contexts_that_decorate():

@@ -658,3 +658,23 @@ def test_a_file_is_flushed(is_new, tmp_path):
     with open(tmp_path / "file.pt", "wb") as file:
         torch.save(torch.ones(2), file, _use_new_zipfile_serialization=is_new)
         assert torch.load(tmp_path / "file.pt").tolist() == [1, 1]
+
+
+def test_archives_as_context_managers(tmp_path):
+    records = {"a": b"1203", "b/c": b"945"}
+    buffer = io.BytesIO()
+    for place in (buffer, tmp_path / "made.zip"):
+        with torch.serialization._open_zipfile_writer(place) as writer:
+            for name, content in records.items():
+                writer.write_record(name, content, len(content))
+        buffer.seek(0)
+        with torch.serialization._open_zipfile_reader(place) as reader:
+            assert {name: reader.get_record(name) for name in records} == records
+    buffer.seek(0)
+    assert torch.serialization._is_zipfile(buffer) and buffer.tell() == 0
+    assert not torch.serialization._is_zipfile(io.BytesIO(b"PK"))
+
+
+def test_number_of_a_storage():
+    x = torch.ones(3)
+    assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata != x.clone().untyped_storage()._cdata

@@ -1,5 +1,9 @@
 """Classes with `__torch_dispatch__`: tensors that hold other tensors, and answer the ops on them."""
 
+import copy
+import io
+import pickle
+
 import pytest
 
 import cygrad as torch
@@ -186,6 +190,105 @@ def test_weights_of_another_kind():
     module = torch.nn.Linear(2, 2, bias=False)
     module.weight = torch.nn.Parameter(weight, requires_grad=False)
     assert module(torch.ones(1, 2)).tolist() == [[1.5, 3.5]]
+
+
+class Wrapper(torch.Tensor):
+    """Holds a tensor in an attribute that has the name of a method."""
+
+    @staticmethod
+    def __new__(cls, values):
+        return torch.Tensor._make_wrapper_subclass(cls, values.shape, dtype=values.dtype)
+
+    def __init__(self, values):
+        self.values = values
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args = tree_map(lambda x: x.values if isinstance(x, cls) else x, args)
+        kwargs = tree_map(lambda x: x.values if isinstance(x, cls) else x, kwargs or {})
+        return tree_map(lambda x: cls(x) if isinstance(x, torch.Tensor) else x, func(*args, **kwargs))
+
+    def __repr__(self):
+        return super().__repr__(tensor_contents=f"{self.values}")
+
+
+class Named(torch.Tensor):
+    """A class without methods of its own."""
+
+
+def saved_and_loaded(x):
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    with torch.serialization.safe_globals([type(x)]):
+        return torch.load(file)
+
+
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x)), "file": saved_and_loaded}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("made", [Wrapper, lambda values: values.as_subclass(Named)], ids=["holding", "own elements"])
+def test_parameters_are_of_the_class_that_they_are_made_of(made, copied):
+    plain = made(torch.tensor([1.0, 2.0]))
+    parameter = torch.nn.Parameter(plain)
+    assert type(parameter) is type(plain) and isinstance(parameter, torch.nn.Parameter) and parameter.requires_grad
+    assert not isinstance(plain, torch.nn.Parameter)
+    assert repr(parameter).startswith(f"Parameter({type(plain).__name__}(")
+    for other in (parameter.detach(), parameter.data, parameter + 1):
+        assert type(other) is type(plain) and not isinstance(other, torch.nn.Parameter)
+    again = copied(parameter)
+    assert type(again) is type(plain) and isinstance(again, torch.nn.Parameter) and again.requires_grad
+    assert repr(again) == repr(parameter)
+    module = torch.nn.Module()
+    module.weight = parameter
+    assert [name for name, _ in module.named_parameters()] == ["weight"]
+    module.double()
+    assert module.weight is parameter and parameter.dtype == torch.float64
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ["elem"]
+
+
+class WithState(torch.Tensor):
+    """Has its attributes written, and read, by its own methods."""
+
+    def __getstate__(self):
+        return "mark", self.__dict__
+
+    def __setstate__(self, state):
+        _, self.__dict__ = state
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_copies_of_slots(copied):
+    x = torch.ones(2).as_subclass(Slotted)
+    x.elem, x.other = torch.zeros(3), "more"
+    again = copied(x)
+    assert type(again) is Slotted and again.elem.tolist() == [0, 0, 0] and again.other == "more"
+    assert again.elem is not x.elem
+
+
+def test_the_dictionary_of_a_tensor_can_be_replaced():
+    x = torch.ones(2).as_subclass(WithState)
+    x.name = "first"
+    assert saved_and_loaded(x).name == "first"
+    x.__dict__ = {"other": 1}
+    assert x.other == 1 and not hasattr(x, "name")
+    with pytest.raises(TypeError, match="__dict__ must be set to a dictionary, not a 'int'"):
+        x.__dict__ = 3
+    assert x.other == 1
+
+
+def test_parameters_need_a_class_that_detaches_to_itself():
+    class Losing(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*(x.values if isinstance(x, cls) else x for x in args), **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="^Creating a Parameter from an instance of type Losing requires"):
+        torch.nn.Parameter(Losing(torch.ones(2)))
 
 
 def test_a_class_that_holds_its_own_elements():

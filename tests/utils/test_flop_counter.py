@@ -114,3 +114,16 @@ def test_formulas():
     with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
         register_flop_formula(torch.mm)(lambda: 0)
     assert convert_num_with_suffix(1234567, "M") == "1.235M"
+
+
+def test_formulas_of_ops_that_are_not_counted():
+    aten = torch.ops.aten
+    formulas = {
+        aten.add: lambda a, b, out_shape: 5,
+        aten.relu: lambda a, out_shape: a.numel(),
+        aten.mul_: lambda *a, **b: 1,
+    }
+    x = torch.ones(4, 5)
+    with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
+        x + x, F.relu(x), x.add_(x), x * 2, x.mul_(2)
+    assert counter.get_flop_counts() == {"Global": {aten.add: 5, aten.relu: 20, aten.mul_: 1}}

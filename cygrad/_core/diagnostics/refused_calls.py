@@ -83,12 +83,9 @@ def _plain(function):
 
 
 def _answer(function, values, names, kind, error):
-    if any(_may_override(item) for value in values for item in (value if type(value) in (tuple, list) else (value,))):
-        from cygrad._core.registry.torch_function import call_of_objects  # which few programs need
-
-        found = call_of_objects(function, values, names)
-        if found is not None:
-            return found
+    found = answer_of_objects(function, values, names)
+    if found is not None:
+        return found
     call = Call.of(function, values, names)
     plain, title, arguments = call.plain, call.title, call.arguments
     code = plain.__code__
@@ -123,6 +120,16 @@ def _answer(function, values, names, kind, error):
         with suppress(TypeError):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
     return call.words(text)
+
+
+def answer_of_objects(function, values, names):
+    """Return, in a tuple, what objects that are no tensors make of a failed call; None if there are none."""
+    lists = (value if type(value) in (tuple, list) else (value,) for value in values)
+    if not any(_may_override(item) for items in lists for item in items):
+        return None
+    from cygrad._core.registry.torch_function import call_of_objects  # which few programs need
+
+    return call_of_objects(function, values, names)
 
 
 def _may_override(value):

@@ -134,7 +134,7 @@ class Registry(dict):
 cdef extern from "checked_call.h":
     int check_calls "cygrad_check_calls"(object function, int least, int most, object look_again) except -1
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
-    void show "cygrad_show"(object function, object behind)
+    void show "cygrad_show"(object function, object behind, object ask_objects)
     void become_twin "cygrad_become_twin"(object twin, object function)
     cpdef bint is_seen "cygrad_is_seen"(object function)     # whether modes and overriding classes see a function's calls
     int asking "cygrad_asking", taken "cygrad_taken", modes "cygrad_modes"
@@ -645,6 +645,12 @@ def look_again(function, values, names, kind, error):
     return refused_calls.look_again(function, values, names, kind, error)
 
 
+def ask_objects(function, values, names, kind, error):
+    """Deferred import of `answer_of_objects`, as in `look_again`."""
+    from cygrad._core.diagnostics import refused_calls  # few programs need it
+    return refused_calls.answer_of_objects(function, values, names)
+
+
 def check_function(function, int least, int most):
     """Have failing calls of a compiled function re-examined; it takes `least` to `most` positional arguments."""
     check_calls(function, least, most, look_again)
@@ -664,7 +670,7 @@ def shown(function):
     @cython.binding(True)       # a method
     def showing(input, *args, **kwargs):
         pass
-    show(showing, function)
+    show(showing, function, ask_objects)
     return update_wrapper(showing, function)
 
 
@@ -680,10 +686,17 @@ def twin(function):
 
 
 def is_taken(becomes=None):
-    """Whether overriding by subclasses is disabled in this thread; set it to `becomes` if given."""
+    """How far overriding by subclasses is disabled in this thread; set it to `becomes` if given.
+
+    0 not at all, 1 while a class handles a call, 2 by the program: then results are plain tensors, 3 that of modes, too.
+    """
     global taken
-    before, taken = taken, bool(taken if becomes is None else becomes)
+    before, taken = taken, taken if becomes is None else becomes
     return before
+
+
+cdef bint keeps_no_class() noexcept:
+    return taken > 1
 
 
 def has_modes(becomes=None):

@@ -31,7 +31,8 @@ from cygrad._core.graph.inplace cimport (
     rebase_history, set_array, take_shape)
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
-    FLOAT_RESULT, IMAGE, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
+    FLOAT_RESULT, IMAGE, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, keeps_no_class,
+    refuse_result)
 from cygrad._core.graph.saved_slots cimport save_output, save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -245,8 +246,9 @@ cdef tuple flags_and_source(tuple inputs):
 cdef Tensor model_of(tuple inputs):
     """Return the input whose class results get: the first of a subclass, unless a later one's class derives from it."""
     cdef Tensor model = None
+    cdef unsigned int keeping = DISPATCHES if keeps_no_class() else KEEPS_CLASS
     for value in inputs:
-        if isinstance(value, Tensor) and (<Tensor>value).flags & KEEPS_CLASS:
+        if isinstance(value, Tensor) and (<Tensor>value).flags & keeping:
             if model is None or (type(value) is not type(model) and issubclass(type(value), type(model))):
                 model = <Tensor>value
     return model

@@ -203,6 +203,8 @@ cdef class Tensor:
     def data(self):
         """A tensor that shares this memory but has no history and does not count changes. Settable."""
         cdef Tensor out = wrap_like(self, self.array)
+        if self.flags & DISPATCHES:     # the class holds what the attributes are
+            out = <Tensor?>dispatched_call("detach", self, out)
         out.flags |= self.flags & (IS_INFERENCE | WAS_WRAPPED)
         cut(out, self, CUT_DATA, ".data")
         return out
@@ -417,7 +419,8 @@ cdef class Tensor:
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
         refuse("reads values", "__contains__")
-        return bool((<Tensor>(element == self)).array.any())
+        equal = element == self     # by the method of the element, which may return anything
+        return bool((<Tensor>equal).array.any() if type(equal) is Tensor else equal.any())
 
     def __hash__(self):
         return <Py_hash_t><void*>self

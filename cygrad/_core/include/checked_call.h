@@ -11,7 +11,7 @@
 
 typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
-static PyObject *cygrad_look_again;
+static PyObject *cygrad_look_again, *cygrad_ask_objects;
 
 /* The method definition of a checked function, followed by how many positional arguments it takes. It replaces the
    definition that Cython gave to the function, and lives as long as the process, like that one. */
@@ -60,14 +60,15 @@ static void cygrad_let_override(PyObject *classes, PyObject *hand_over) {
 }
 
 /* After a failure: raise PyTorch's TypeError, return the result of the call with other arguments, or re-raise. */
-static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names) {
+static PyObject *cygrad_again(PyObject *look_again, PyObject *function, PyObject *const *args, Py_ssize_t given,
+                              PyObject *names) {
     PyObject *kind, *value, *trace, *found = NULL, *result = NULL, *values;
     Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyErr_Fetch(&kind, &value, &trace);
     if ((values = PyTuple_New(n)) != NULL) {
         for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
-        found = PyObject_CallFunction(cygrad_look_again, "ONOOO", function, values, names ? names : Py_None,
+        found = PyObject_CallFunction(look_again, "ONOOO", function, values, names ? names : Py_None,
                                       kind, value ? value : Py_None);
     }
     if (found == Py_None) {
@@ -102,7 +103,7 @@ static PyObject *cygrad_do_checked(PyObject *function, PyObject *const *args, si
     } else
         result = ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
             ((PyCFunctionObject *)function)->m_self, args, given, names);
-    return result ? result : cygrad_again(function, args, given, names);
+    return result ? result : cygrad_again(cygrad_look_again, function, args, given, names);
 }
 
 static int cygrad_asking;       /* whether autocast checks must run first: see `autocast.guard` */
@@ -120,7 +121,7 @@ static PyObject *cygrad_do_python(PyObject *function, PyObject *const *args, siz
         if (n) python = PyTuple_GET_ITEM(python, n == 2 ? cygrad_asking : 0);
         result = PyObject_Vectorcall(python, args, nargsf, names);
     }
-    return result ? result : cygrad_again(function, args, given, names);
+    return result ? result : cygrad_again(cygrad_look_again, function, args, given, names);
 }
 
 /* Calls of an in-place form, which forwards to another function and passes the first argument as `out`, too. Its
@@ -150,11 +151,14 @@ static PyObject *cygrad_do_in_place(PyObject *function, PyObject *const *args, s
     return result;
 }
 
-/* Calls of a Python function that modes and classes may override, and that nothing else needs to be known of. */
+/* Calls of a Python function that modes and classes may override, and that nothing else needs to be known of. After a
+   failure, `ask_objects` asks the arguments that are no tensors. */
 static PyObject *cygrad_do_shown(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *result;
-    if (cygrad_overriding && cygrad_take_over(function, args, PyVectorcall_NARGS(nargsf), names, &result)) return result;
-    return PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
+    if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
+    result = PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
+    return result ? result : cygrad_again(cygrad_ask_objects, function, args, given, names);
 }
 
 /* The same for a compiled function that takes a tuple and a dictionary. */
@@ -212,7 +216,8 @@ static void cygrad_attend_gpus(int (*enter)(PyObject *const *, Py_ssize_t), int 
     cygrad_enter_gpu = enter;
 }
 
-static void cygrad_show(PyObject *function, PyObject *behind) {
+static void cygrad_show(PyObject *function, PyObject *behind, PyObject *ask_objects) {
+    cygrad_ask_objects = ask_objects;
     ((PyCFunctionObject *)function)->m_self = Py_NewRef(behind);
     ((PyCFunctionObject *)function)->vectorcall = cygrad_call_shown;
 }

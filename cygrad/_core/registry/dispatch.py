@@ -158,17 +158,12 @@ def _flat(values):
             yield value
 
 
-def kind_of(t):
-    """Return the class that answers for a tensor. That of a parameter is the class that it had before it became one."""
-    return getattr(type(t), "_dispatches_as", type(t))
-
-
 def classes_among(args, kwargs):
     """Return one value per class with `__torch_dispatch__`: left to right, subclasses before their bases."""
     found: list = []
     for value in _flat((*args, *kwargs.values())):
-        if _dispatches(value) and all(kind_of(value) is not kind_of(other) for other in found):
-            before = (i for i, other in enumerate(found) if issubclass(kind_of(value), kind_of(other)))
+        if _dispatches(value) and all(type(value) is not type(other) for other in found):
+            before = (i for i, other in enumerate(found) if issubclass(type(value), type(other)))
             found.insert(next(before, len(found)), value)
     return found
 
@@ -202,7 +197,7 @@ def _ask_modes(func, args, kwargs, compute, remaining):
     before = _thread.pending
     _thread.pending = Pending(func, args, kwargs, lambda: _ask_modes(func, args, kwargs, compute, remaining - 1))
     try:
-        types = tuple(map(kind_of, classes_among(args, kwargs)))
+        types = tuple(map(type, classes_among(args, kwargs)))
         handler = getattr(func, "dispatch", {}).get(type(mode))
         if handler is not None:
             return handler(mode, func, types, args, kwargs)
@@ -220,7 +215,7 @@ def _ask_classes(func, args, kwargs, compute):
         return compute()
     before = _thread.pending
     _thread.pending = Pending(func, args, kwargs, compute)
-    types = tuple(map(kind_of, asked))
+    types: tuple[Any, ...] = tuple(map(type, asked))
     try:
         for kind in types:
             handler = getattr(func, "dispatch", {}).get(kind)
@@ -318,14 +313,12 @@ def _change(done, former):
 
 def copy_of_class(t):
     """Return another tensor of the class of `t`, on the same memory and with the same attributes, without history."""
-    return copy_as(type(t), t) if _dispatches(t) else same_array(t)
-
-
-def copy_as(cls, t):
-    """Return a tensor of class `cls` on the memory of `t`, with the attributes of `t`, without history."""
-    new = of_class(cls, t, False)
+    if not _dispatches(t):
+        return same_array(t)
+    new = of_class(type(t), t, False)
     for name, value in attributes_of(t).items():
-        setattr(new, name, value)
+        if name != "_is_param":  # what is made of a parameter is none
+            setattr(new, name, value)
     for kind in type(t).__mro__:
         slots = kind.__dict__.get("__slots__", ()) if issubclass(kind, Tensor) and kind is not Tensor else ()
         for name in (slots,) if isinstance(slots, str) else slots:

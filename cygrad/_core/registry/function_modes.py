@@ -100,7 +100,13 @@ def ask(function, types, args, kwargs):
     if not has_modes():
         return NotImplemented
     with without_innermost() as mode:
-        return mode.__torch_function__(function, types, args, kwargs)
+        handler = mode.__torch_function__
+        if isinstance(getattr(handler, "__self__", None), type):
+            raise RuntimeError(
+                "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain "
+                "method"
+            )
+        return handler(function, types, args, kwargs)
 
 
 def watch_operators(classes):

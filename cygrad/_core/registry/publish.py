@@ -209,7 +209,12 @@ def _in_place_form(entry, name, check=None):
                 raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
             args = (kwargs.pop("input"),)
         if not isinstance(args[0], Tensor):
-            raise messages.wrong_type(name, "input", 1, "Tensor", args[0])
+            from cygrad._core.diagnostics.refused_calls import answer_of_objects  # deferred: few calls need it
+
+            found = answer_of_objects(form, (*args, *kwargs.values()), tuple(kwargs))
+            if found is None:
+                raise messages.wrong_type(name, "input", 1, "Tensor", args[0])
+            return found[0]
         if "out" in kwargs:
             raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
         return entry(*args, out=args[0], **kwargs)

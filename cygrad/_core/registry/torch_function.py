@@ -15,6 +15,7 @@ import sys
 from functools import wraps
 from typing import Any
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
@@ -94,8 +95,22 @@ def function_of(name):
     return getattr(Tensor, _METHODS.get(name, name))
 
 
-class DisableTorchFunctionSubclass:
+class Handling:
+    """Context manager for the time in which a class handles a call: its functions are not dispatched to it again."""
+
+    _level = 1
+
+    def __enter__(self):
+        self._before = is_taken(self._level)
+
+    def __exit__(self, *error):
+        is_taken(self._before)
+
+
+class DisableTorchFunctionSubclass(Handling):
     """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`.
+
+    Their results are plain tensors.
 
     >>> import cygrad
     >>> class Silent(cygrad.Tensor):
@@ -110,11 +125,7 @@ class DisableTorchFunctionSubclass:
     [2.0, 2.0]
     """
 
-    def __enter__(self):
-        self._before = is_taken(True)
-
-    def __exit__(self, *error):
-        is_taken(self._before)
+    _level = 2
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
@@ -132,6 +143,8 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
     tensor([1., 1.])
     """
 
+    _level = 3
+
     def __enter__(self):
         super().__enter__()
         self._modes = function_modes.without_modes()
@@ -148,11 +161,21 @@ class _Disabled:
     __name__ = "_disabled_torch_function_impl"
 
     def __call__(self, function, types, args=(), kwargs=None):
-        with DisableTorchFunctionSubclass():
+        with Handling():
             return function(*args, **(kwargs or {}))
 
 
 disabled = _Disabled()
+
+
+class EnableTorchFunction:
+    """Object that has functions dispatched to classes again, as long as it lives."""
+
+    def __init__(self):
+        self._before = is_taken(0)
+
+    def __del__(self):
+        is_taken(self._before)
 
 
 def _is_foreign(value):
@@ -192,10 +215,23 @@ def ask(function, values, args, kwargs):
     if result is not NotImplemented:
         return result
     for value in asked:
-        result = value.__torch_function__(function, types, args, kwargs)
+        handler = value.__torch_function__
+        if getattr(handler, "__self__", None) is value and handler is not disabled:
+            _warn_of_plain_method(function)
+        result = handler(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
+
+
+def _warn_of_plain_method(function):
+    module = sys.modules.get("cygrad.nn.functional")
+    is_in_python = getattr(module, getattr(function, "__name__", ""), None) is function  # in PyTorch
+    warn(
+        "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+        "define it as a classmethod.",
+        DeprecationWarning if is_in_python else UserWarning,
+    )
 
 
 _COPYING = ("tensor", "as_tensor", "asarray")  # functions that modes are asked for, but no classes of programs
@@ -242,7 +278,7 @@ def hand_over(function, values, names):
             return function(*args, **kwargs)
     if getattr(function, "__name__", "") in _COPYING and not any(map(_is_of_package, values)):
         if not has_modes():
-            with DisableTorchFunctionSubclass():
+            with Handling():
                 return function(*args, **kwargs)
         return call(function, args, kwargs, ())
     return call(function, args, kwargs)
@@ -330,7 +366,7 @@ def call_plainly(cls, func, types, args, kwargs):
     """Implements `Tensor.__torch_function__`."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
-    with DisableTorchFunctionSubclass():
+    with Handling():
         found = func(*args, **(kwargs or {}))
     is_as_it_is = getattr(getattr(func, "__self__", None), "__name__", None) in _AS_THEY_ARE
     return found if is_as_it_is else _of_class(found, cls)

@@ -1,9 +1,9 @@
 """Tensors without elements of their own, whose class has `__torch_dispatch__` and holds other tensors."""
 
-from cygrad._core.graph.internals import of_class, tensor_of
+from cygrad._core.graph.internals import of_class, own_array, tensor_of
 from cygrad._core.types.device import check_device
 from cygrad._core.types.dtypes import get_default_dtype
-from cygrad._kernels.device.cupy_library import meta
+from cygrad._kernels.device.cupy_library import is_meta, meta
 
 
 def make(cls, size, strides, storage_offset, memory_format, dtype, device, requires_grad):
@@ -29,3 +29,26 @@ def make(cls, size, strides, storage_offset, memory_format, dtype, device, requi
     if requires_grad:
         new.requires_grad_()
     return new
+
+
+def is_wrapper(t):
+    """Whether a tensor has no elements of its own, as its class answers for them."""
+    array = own_array(t)
+    if not is_meta(array):
+        return False
+    from cygrad._kernels.meta.array import Outline  # needed only for such tensors
+
+    return isinstance(array, Outline)
+
+
+def remade(cls, outline, requires_grad, attributes):
+    """Return a tensor that was pickled: `outline` holds what `outline_of` returned."""
+    new = make(cls, *(*outline, requires_grad))
+    for name, value in attributes.items():
+        setattr(new, name, value)
+    return new
+
+
+def outline_of(t):
+    """Return the arguments of `make` between the class and `requires_grad`."""
+    return tuple(t.shape), t.stride(), t.storage_offset(), None, t.dtype, t.device

@@ -1,5 +1,7 @@
 """Conversions of tensors: to lists, NumPy arrays, copies and pickles. Bound as methods of Tensor."""
 
+import copyreg
+
 import numpy as np
 
 from cygrad._core import graph_errors
@@ -223,6 +225,15 @@ def module_load(self, other, assign=False):
 # -- pickles --
 
 
+def _attributes_and_slots(t):
+    """Return what the user has set on a tensor, by name."""
+    if type(t) is Tensor:
+        return attributes_of(t)
+    names = copyreg._slotnames(type(t))  # type: ignore[attr-defined]
+    slots = {name: getattr(t, name) for name in names if hasattr(t, name)}
+    return {**attributes_of(t), **slots}
+
+
 def _rebuild(cls, array, requires_grad, attributes):
     """Rebuild a pickled tensor. A leaf with gradients gets memory of its own, as optimizers write to it.
 
@@ -252,7 +263,12 @@ def __reduce_ex__(self, protocol):
     """
     warn_if_has_hooks(self)
     cls = None if type(self) is Tensor else type(self)
-    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
+    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, _attributes_and_slots(self))
+    if cls is not None and is_meta(array):
+        from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
+
+        if is_wrapper(self):
+            return remade, (cls, outline_of(self), *rest)
     if is_array(array) and not is_meta(array):
         how: tuple = _rebuild_on_gpu, (cls, arrays.move(array, None), array.device.id, *rest)
     else:
@@ -291,12 +307,23 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
-    new = memo[id(self)] = _made(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
-    for name, value in attributes_of(self).items():
+    new = memo[id(self)] = _copied(self, memo)
+    for name, value in _attributes_and_slots(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:
         new.grad = copy.deepcopy(self._grad, memo)
     return new
+
+
+def _copied(t, memo):
+    """Return a copy of `t` with its own memory, if it has any, without attributes."""
+    array = own_array(t, True)
+    if type(t) is not Tensor and is_meta(array):
+        from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
+
+        if is_wrapper(t):
+            return remade(type(t), outline_of(t), t.requires_grad, {})
+    return _made(type(t), _copied_memory(array, memo), t.requires_grad, {})
 
 
 def _copied_memory(array, memo):
@@ -335,6 +362,14 @@ def __repr__(self, *, tensor_contents=None):
     return repr_of(self, class_name=class_name, tensor_contents=tensor_contents)
 
 
+def _set_dictionary(self, attributes):
+    if not isinstance(attributes, dict):
+        raise TypeError(f"__dict__ must be set to a dictionary, not a '{type(attributes).__name__}'")
+    own, new = dictionary_of(self), dict(attributes)
+    own.clear()
+    own.update(new)
+
+
 def __format__(self, spec):
     """Format the number of a 0-dim tensor; otherwise (or for a subclass without `spec`) return `str(tensor)`."""
     if self.ndim == 0 and not self.is_meta and (spec or type(self) is Tensor):
@@ -368,7 +403,7 @@ bind(
         "__deepcopy__": __deepcopy__,
         "__repr__": __repr__,  # the type's slot is quicker, but takes no arguments
         "__format__": __format__,
-        "__dict__": property(dictionary_of, doc="Attributes set by the user on this tensor, by name."),
+        "__dict__": property(dictionary_of, _set_dictionary, doc="Attributes set by the user on this tensor, by name."),
         "__dir__": __dir__,
     }
 )

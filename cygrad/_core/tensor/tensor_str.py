@@ -161,6 +161,7 @@ def tensor_str(
     device: str | None = None,
     tangent: str | None = None,
     class_name: str | None = None,
+    is_parameter: bool = False,
     is_parameter_prefix: bool = False,
     tensor_contents: str | None = None,
     indent: int = 0,
@@ -177,6 +178,7 @@ def tensor_str(
         device: the device as shown, ``"cuda:0"``; None to omit it. On ``"meta"`` there are no elements to show.
         tangent: the tangent of a dual tensor, as returned by ``format(tangent)``.
         class_name: the name of a subclass, shown in place of ``tensor``.
+        is_parameter: put that of a subclass in ``Parameter(...)``.
         is_parameter_prefix: start with a line ``Parameter containing:``.
         tensor_contents: a text to show in place of the elements.
         indent: the column at which the text will be placed: later lines are indented by as much,
@@ -207,9 +209,9 @@ def tensor_str(
         suffixes.append(f"tangent={tangent}")
 
     text = _with_suffixes(opening + contents, suffixes, indent, column, options) + ")"
+    if (is_parameter or is_parameter_prefix) and class_name is not None:
+        text = f"Parameter({text})"
     if is_parameter_prefix:
-        if class_name is not None:
-            text = f"Parameter({text})"
         text = "Parameter containing:\n" + " " * indent + text
     return text
 
@@ -397,6 +399,7 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
         grad_fn_name=name,
         tangent=_tangent_text(tensor),
         class_name=class_name,
+        is_parameter=getattr(tensor, "_is_param", False),
         is_parameter_prefix=is_parameter_prefix,
         tensor_contents=tensor_contents,
     )

@@ -95,6 +95,11 @@ class _Storage:
         """Return the address of the memory, which is the same for all tensors that share it with one base."""
         return self._flat.data_ptr()
 
+    @property
+    def _cdata(self) -> int:
+        """A number that storages of the same memory share, and no others that live."""
+        return self._flat.data_ptr() or id(self)
+
     def nbytes(self) -> int:
         """Return the number of bytes."""
         return self._flat.nbytes

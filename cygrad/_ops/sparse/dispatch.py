@@ -10,7 +10,7 @@ from importlib import import_module
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import become_result, replace_array
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.registry.torch_function import DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import Handling
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.sparse import coordinates as kernels
 from cygrad._kernels.sparse.array import Coordinates
@@ -72,7 +72,7 @@ def _forms():
 def call(function, args, kwargs):
     """Run a public function that was called with a sparse tensor among its arguments."""
     if function.__name__ in KEPT or function.__name__ in _OF_ATTRIBUTES:
-        with DisableTorchFunctionSubclass():
+        with Handling():
             return function(*args, **kwargs)
     return call_by_name(function.__name__, args, kwargs)
 

@@ -61,7 +61,7 @@ def name_of(function: Callable[..., Any]) -> str | None:
 @cache
 def _by_name() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
-    for functions in overrides.get_overridable_functions().values():
+    for functions in overrides._get_overridable_functions()[0].values():
         for function in functions:
             name = name_of(function)
             if name is not None:

@@ -52,6 +52,16 @@ def _reshape_copy(self, size):
 
 
 @aten
+def _new_zeros_with_same_feature_meta(self, other, *, self_num_batch_dims=0):
+    """Return zeros for a tangent of `other`: laid out as `other` for each index of the first dimensions of `self`."""
+    batch = self.shape[:self_num_batch_dims]
+    step = other.untyped_storage().nbytes() // other.itemsize
+    flat = other.new_zeros(batch.numel() * step)
+    steps = [step * batch[i + 1 :].numel() for i in range(self_num_batch_dims)]
+    return flat.as_strided((*batch, *other.shape), (*steps, *other.stride()), other.storage_offset())
+
+
+@aten
 def alias(self):
     """Return a view of all elements."""
     return self.view_as(self)

@@ -253,3 +253,90 @@ def test_gradients_of_a_class_that_asks(x):
         assert type(torch.autograd.grad(loss, x)[0]) is torch.Tensor
     with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
         iter(x.sum())
+
+
+class Answering:
+    """No tensor; answers each call with the name of the function."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+
+
+FUNCTIONS_OF_OBJECTS = {
+    "in-place form": (torch.sin_, "sin_"),
+    "in-place form with another argument": (lambda x: torch.add_(x, 2), "add_"),
+    "predicate": (torch.is_complex, "is_complex"),
+    "function in Python": (F.relu6, "relu6"),
+    "dropout": (lambda x: F.dropout(x, p=0.5), "dropout"),
+}
+
+
+@pytest.mark.parametrize(("call", "name"), FUNCTIONS_OF_OBJECTS.values(), ids=FUNCTIONS_OF_OBJECTS)
+def test_functions_ask_objects_that_are_no_tensors(call, name):
+    assert call(Answering()) == name
+    with pytest.raises(TypeError, match="must be Tensor, not object"):
+        call(object())
+
+
+def test_elements_with_comparisons_of_their_own():
+    class Equal(int):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    with pytest.raises(AttributeError, match="'bool' object has no attribute 'any'"):
+        Equal(1) in torch.ones(2)  # noqa: B015
+    assert torch.ones(2).as_subclass(Derived)[0] in torch.ones(2)
+
+
+def test_a_class_without_a_method_of_its_own_is_not_kept_where_asking_is_disabled():
+    class Plain(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Plain)
+    for context in (torch._C.DisableTorchFunctionSubclass, torch._C.DisableTorchFunction):
+        with context():
+            assert type(x + 1) is type(x.sum()) is type(x[0]) is torch.Tensor
+            with torch.overrides._enable_torch_function():
+                assert type(x + 1) is Plain
+            enabled = torch._C._EnableTorchFunction()
+            assert type(x + 1) is Plain
+            del enabled
+            assert type(x + 1) is torch.Tensor and not torch._C._is_torch_function_enabled()
+            assert torch._C._is_torch_function_all_disabled() is (context is torch._C.DisableTorchFunction)
+    assert type(x + 1) is Plain and torch._C._is_torch_function_enabled()
+
+
+def test_plain_methods_are_deprecated():
+    class Old(torch.Tensor):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    x = torch.ones(2).as_subclass(Old)
+    for function, kind in ((torch.exp, UserWarning), (F.dropout, DeprecationWarning)):
+        with pytest.warns(kind, match="^Defining your `__torch_function__` as a plain method is deprecated"):
+            assert function(x) == function.__name__
+
+
+def test_modes_need_plain_methods():
+    class Mode(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="as a classmethod is not supported, please make it a plain method"), Mode():
+        torch.ones(2) + 1
+
+
+def test_functions_that_no_class_receives():
+    ignored, asked = torch.overrides.get_ignored_functions(), torch.overrides.get_testing_overrides()
+    for function in (torch.zeros, torch.fft.rfftfreq, torch.randn_like):
+        assert function in ignored and function not in asked
+        assert function not in torch.overrides.get_overridable_functions()[torch]
+    assert (
+        torch.add in asked and torch.add not in ignored and torch.overrides.resolve_name(torch.zeros) == "torch.zeros"
+    )
+    with pytest.raises(TypeError, match="^expected a sequence"):
+        has_torch_function(object())
