@@ -275,7 +275,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     >>> from cygrad import nn
     >>> from cygrad.nn.modules.module import register_module_backward_hook
     >>> handle = register_module_backward_hook(lambda module, inputs, outputs: print(module, inputs))
-    >>> nn.ReLU()(cygrad.ones(1, requires_grad=True)).backward()
+    >>> nn.ReLU()(cygrad.ones(1, requires_grad=True) * 2).backward()
     ReLU() (tensor([1.]),)
     >>> handle.remove()
     """
