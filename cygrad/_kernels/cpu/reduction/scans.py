@@ -8,6 +8,7 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.axis_ops import has_scans, lines
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.tape.calls import noted
 
@@ -88,9 +89,9 @@ def log_of_sum(a, b):
     larger, smaller = np.where(is_less, b, a), np.where(is_less, a, b)
     found = larger + np.log1p(np.exp(smaller - larger))
     is_infinite = np.isinf(a.real) & (a.real == b.real)  # so that their difference is NaN
-    if is_infinite.any():
+    if is_array(a) or is_infinite.any():  # whether a GPU found one is not asked, which would wait for it
         found = np.where(is_infinite, np.where(a.real < 0, b, np.log(np.exp(a) + np.exp(b))), found)
-    return np.where(np.isnan(a) | np.isnan(b), np.nan * (1 + 1j), found)
+    return np.where(np.isnan(a) | np.isnan(b), np.nan * (1 + 1j), found).astype(found.dtype, copy=False)
 
 
 dispatching(globals(), "running_extremum logcumsumexp")
