@@ -19,7 +19,12 @@ _SECONDS = 10  # that a compiler may take to say its version
 
 
 class SystemEnv(NamedTuple):
-    """What is known about the machine; None where it could not be found out."""
+    """What is known about the machine; None where it could not be found out.
+
+    >>> from cygrad.utils.collect_env import SystemEnv
+    >>> SystemEnv._fields[:2]
+    ('torch_version', 'is_debug_build')
+    """
 
     torch_version: str
     is_debug_build: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _thread import _local
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class device:
     def __exit__(self, *error):
         _of_thread.device = _of_thread.outer.pop()
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a function: this device is the default for new tensors in each of its calls."""
         return in_contexts.in_context(lambda: self, function)
 
