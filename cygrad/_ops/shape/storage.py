@@ -19,7 +19,7 @@ from cygrad._core.graph.internals import own_array, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of, owner
+from cygrad._core.tensor.predicates import is_same_memory, layouts, memory_of
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.device import device as _device
 from cygrad._core.types.device import device as device_named
@@ -187,10 +187,6 @@ class _Storage:
 
     def __copy__(self) -> Self:
         return self.clone()
-
-    @property
-    def _cdata(self) -> int:
-        return id(owner(memory_of(self._flat)))  # the same number for storages of one memory
 
     def cpu(self) -> Self:
         """Return the same elements on the CPU: this storage if they are there already."""
