@@ -7,7 +7,6 @@ suspended.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import set_version
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.in_contexts import in_context
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
 
@@ -286,90 +286,4 @@ def _decorated(fn, mode):
         )
         setattr(fn, "__init__", _decorated(fn.__init__, mode))  # noqa: B010  (to mypy a plain assignment is wrong)
         return fn
-    if inspect.isasyncgenfunction(fn):
-        return _async_generator(fn, mode)
-    if inspect.iscoroutinefunction(fn):
-        return _coroutine(fn, mode)
-    if inspect.isgeneratorfunction(fn):
-        return _generator(fn, mode)
-
-    @functools.wraps(fn)
-    def wrapper(*args, **kwargs):
-        with mode():
-            return fn(*args, **kwargs)
-
-    return wrapper
-
-
-def _steps(inner, mode):
-    """Drive a generator or coroutine so that each of its steps runs under the mode, but no suspension does."""
-    resume = functools.partial(inner.send, None)
-    while True:
-        try:
-            with mode():
-                produced = resume()
-        except StopIteration as stop:
-            return stop.value
-        try:
-            received = yield produced
-            resume = functools.partial(inner.send, received)
-        except GeneratorExit:
-            with mode():
-                inner.close()
-            raise
-        except BaseException as error:
-            resume = functools.partial(inner.throw, error)
-
-
-def _generator(fn, mode):
-    @functools.wraps(fn)
-    def wrapper(*args, **kwargs):
-        return (yield from _steps(fn(*args, **kwargs), mode))
-
-    return wrapper
-
-
-class _Awaitable:
-    """Awaits a coroutine step by step under a mode."""
-
-    def __init__(self, inner, mode):
-        self.inner, self.mode = inner, mode
-
-    def __await__(self):
-        return _steps(self.inner, self.mode)
-
-
-def _coroutine(fn, mode):
-    @functools.wraps(fn)
-    async def wrapper(*args, **kwargs):
-        return await _Awaitable(fn(*args, **kwargs), mode)
-
-    return wrapper
-
-
-def _async_generator(fn, mode):
-    @functools.wraps(fn)
-    async def wrapper(*args, **kwargs):
-        inner = fn(*args, **kwargs)
-        step = inner.__anext__()
-        try:
-            while True:
-                try:
-                    produced = await _Awaitable(_run(step), mode)
-                except StopAsyncIteration:
-                    return
-                try:
-                    received = yield produced
-                    step = inner.asend(received)
-                except GeneratorExit:
-                    raise
-                except BaseException as error:
-                    step = inner.athrow(error)
-        finally:
-            await _Awaitable(_run(inner.aclose()), mode)
-
-    return wrapper
-
-
-async def _run(awaitable):
-    return await awaitable
+    return in_context(mode, fn)
