@@ -46,4 +46,5 @@ def set_device(device: Any) -> Callable[[Callable], Callable]:
     >>> layer().weight.device
     device(type='meta')
     """
-    return cygrad.device(device)
+    where = cygrad.device(device)
+    return lambda func: context_decorator(where, func)

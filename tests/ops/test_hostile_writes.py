@@ -20,7 +20,7 @@ PATTERN = 7  # fills memory before it is written
 # In-place forms that change only shape and strides
 WRITES_NOTHING = {"swapaxes", *(name for name in IN_PLACE if flags_of(name) & VIEW)}
 # Ops that write the same value to all elements and may therefore write to expanded memory
-SAME_EVERYWHERE = {"fill", "zero", "masked_fill", "masked_fill.Tensor", "index_put"}
+SAME_EVERYWHERE = {"fill", "zero", "masked_fill", "masked_fill.Tensor", "index_put", "index_fill", "index_fill.Tensor"}
 
 
 def read_only(array):

@@ -104,6 +104,7 @@ INWARD = {
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._unpickler"),
     ("cygrad/as_torch/__init__.py", "cygrad._core.graph.tensor"),
     ("cygrad/as_torch/ops.py", "cygrad.ops._higher_order"),
+    ("cygrad/distributed/tensor/__init__.py", "cygrad.serialization._safe_globals"),
     ("cygrad/fx/_pytree.py", "cygrad.utils._pytree"),
     ("cygrad/fx/_symbolic_trace.py", "cygrad.utils._pytree"),
     ("cygrad/compiler/_backends.py", "cygrad._dynamo.exc"),

@@ -276,7 +276,7 @@ def test_contexts_that_decorate():
         context_decorator(Deeper(), nn.Module)
 
 
-def test_devices_decorate_functions():
+def test_functions_with_a_default_device():
     from cygrad.utils._device import set_device
 
     @set_device("meta")
@@ -284,7 +284,7 @@ def test_devices_decorate_functions():
         yield torch.ones(1).device.type
         yield torch.ones(1).device.type
 
-    @torch.device("meta")
+    @set_device("meta")
     def one():
         return torch.ones(1).device.type
 
@@ -292,7 +292,8 @@ def test_devices_decorate_functions():
     assert next(generator) == "meta" and torch.ones(1).device.type == "cpu" and one() == "meta"
     assert list(generator) == ["meta"] and torch.ones(1).device.type == "cpu"
     with fails(RuntimeError, "Cannot decorate classes; ..."):
-        torch.device("meta")(nn.Module)
+        set_device("meta")(nn.Module)
+    assert not callable(torch.device("meta"))  # as in PyTorch, where some libraries ask
 
 
 def test_stacks_that_are_kept():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from _thread import _local
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,6 @@ from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import META, cupy, current_device
 from cygrad._library import later
 
-in_contexts = later("cygrad._core.runtime.in_contexts")  # needed only for decorators
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
 _KINDS = (  # those that PyTorch knows
@@ -105,10 +102,6 @@ class device:
 
     def __exit__(self, *error):
         _of_thread.device = _of_thread.outer.pop()
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate a function: this device is the default for new tensors in each of its calls."""
-        return in_contexts.in_context(lambda: self, function)
 
 
 class defaults:

@@ -11,6 +11,7 @@ _SAME = {  # functions that ONNX has, too
     "abs": "Abs",
     "absolute": "Abs",
     "neg": "Neg",
+    "_neg_view": "Neg",
     "__neg__": "Neg",
     "__abs__": "Abs",
     "negative": "Neg",
