@@ -11,7 +11,7 @@ from cygrad.optim.optimizer import Optimizer
 
 __all__ = ["of_lists", "step_of_lists"]
 
-_UNUSED = ("has_complex", "has_sparse_grad", "grad_scale", "found_inf")  # what only PyTorch has to be told
+_UNUSED = ("has_complex", "has_sparse_grad")  # what only PyTorch has to be told
 _PAIRS = {
     "betas": ("beta1", "beta2"),
     "etas": ("etaminus", "etaplus"),
@@ -25,7 +25,8 @@ def of_lists(
     """Return the step of an optimizer as PyTorch's function of this name.
 
     Its arguments are `params`, `grads`, the `lists` of the state (each with the name of its entries in the state of a
-    parameter), `flags` with their defaults, and `options`, which have none and are passed by name.
+    parameter), `flags` with their defaults, and `options`, which have none and are passed by name. With `found_inf` of 1
+    nothing is updated, and gradients are divided by `grad_scale`.
     """
     parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in ("params", "grads")]
     parameters += [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in lists]
@@ -43,9 +44,8 @@ def of_lists(
         states = {entry: given.pop(each) for each, entry in lists.items()}
         if not all(isinstance(step, Tensor) for step in states.get("step", ())):
             raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
-        if given.get("grad_scale") is not None or given.get("found_inf") is not None:
-            raise NotImplementedError(f"{name}: grad_scale and found_inf are not supported; scale the gradients first")
-        step_of_lists(kind, params, grads, states, _as_of_class(given))
+        if _unscaled(grads, given.pop("grad_scale", None), given.pop("found_inf", None)):
+            step_of_lists(kind, params, grads, states, _as_of_class(given))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = kind.__module__
@@ -54,6 +54,16 @@ def of_lists(
         f"Update `params` by `grads` in place, as a step of `{kind.__name__}` does; so are the lists of its state."
     )
     return function
+
+
+def _unscaled(grads: list[Tensor], scale: Tensor | None, found_inf: Tensor | None) -> bool:
+    """Divide the gradients by the scale of a `GradScaler`, in place; False if it has found infinite ones."""
+    if found_inf is not None and found_inf.item():
+        return False
+    if scale is not None:
+        for grad in grads:
+            grad.div_(scale)
+    return True
 
 
 def _as_of_class(given: dict[str, Any]) -> dict[str, Any]:

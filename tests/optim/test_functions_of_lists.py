@@ -118,3 +118,20 @@ def test_signatures_and_wrong_arguments():
         _functional.adam(one, one, one, one, [], [1], **options)
     with fails(TypeError, "missing a required ...argument: 'lr'"):
         _functional.adagrad(one, one, one, one, weight_decay=0.0, lr_decay=0.0, eps=0.1, maximize=False)
+
+
+@pytest.mark.parametrize("is_infinite", [False, True])
+def test_scaled_gradients(is_infinite):
+    def arguments():
+        params, grads = [torch.ones(2), torch.full((3,), 2.0)], [torch.full((2,), 4.0), torch.full((3,), 8.0)]
+        zeros = [[torch.zeros_like(each) for each in params] for _ in range(2)]
+        return params, grads, *zeros, [], [torch.tensor(0.0), torch.tensor(0.0)]
+
+    options = {**BETAS, "amsgrad": False, "maximize": False, "weight_decay": 0.1, "lr": 0.1}
+    found, expected = arguments(), arguments()
+    torch.optim.adam.adam(*found, grad_scale=torch.tensor(4.0), found_inf=torch.tensor(float(is_infinite)), **options)
+    if not is_infinite:
+        for grad in expected[1]:
+            grad.div_(4)
+        torch.optim.adam.adam(*expected, **options)
+    assert str(found) == str(expected)
