@@ -25,8 +25,8 @@ def of_lists(
     """Return the step of an optimizer as PyTorch's function of this name.
 
     Its arguments are `params`, `grads`, the `lists` of the state (each with the name of its entries in the state of a
-    parameter), `flags` with their defaults, and `options`, which have none and are passed by name. Gradients are divided
-    by `grad_scale`, and with a `found_inf` of 1 nothing is updated.
+    parameter), `flags` with their defaults, and `options`, which have none and are passed by name. Gradients are
+    divided by `grad_scale`, and with a `found_inf` of 1 nothing is updated.
     """
     parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in ("params", "grads")]
     parameters += [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in lists]
