@@ -15,6 +15,7 @@ from cygrad._core.types.device import check_device
 from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
 from cygrad._ops.base.checks.creation import check_strides
 from cygrad._ops.base.creation import fresh, sharing
+from cygrad._ops.creation.dlpack_types import exported, imported
 
 _VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy supports versions, devices and copies
 
@@ -86,8 +87,8 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
     if copy:
         array = array.copy()
     if _VERSIONS and max_version is not None:
-        return array.__dlpack__(max_version=max_version)
-    return array.__dlpack__()
+        return exported(array, max_version=max_version)
+    return exported(array)
 
 
 def __dlpack_device__(self):
@@ -198,10 +199,12 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
             "might have already constructed a tensor from it once."
         )
-    array = np.from_dlpack(_Capsule(capsule))
+    array, wanted = imported(_Capsule(capsule))
     check_strides(array)
     if not array.flags.writeable and "versioned" not in name:  # unversioned capsules cannot flag read-only memory
         array = np.asarray(_Memory(array))
+    if wanted is not None:
+        array = array.view(wanted)
     return sharing(array.copy() if copy else array)
 
 

@@ -7,7 +7,7 @@ import cygrad
 pytestmark = pytest.mark.oracle
 torch = pytest.importorskip("torch")
 
-NAMES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+NAMES = "bool uint8 int8 int16 int32 int64 bfloat16 float16 float32 float64 complex64 complex128".split()
 
 
 @pytest.mark.parametrize("name", NAMES)
