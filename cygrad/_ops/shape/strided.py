@@ -37,6 +37,8 @@ AS_STRIDED = declare(
     flags=VIEW | LINEAR,
     derived={"size": (0, 0), "stride": _strides_in_elements},
 )
+_LARGEST = 2**63 - 1  # number of bytes
+
 AS_STRIDED_INPLACE = variant(AS_STRIDED, "AsStridedBackward1")
 
 
@@ -112,22 +114,30 @@ def geometry_wanted(t, size, stride, storage_offset):
     if min(steps, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if min(shape, default=0) < 0:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
+        raise _overflow(shape, steps)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     check_memory(base, shape, steps, offset, array.itemsize)
-    if 0 in shape:
-        return shape, (array.itemsize,) * len(shape), 0
     itemsize = array.itemsize
+    if 0 in shape:  # no element is anywhere, so that only NumPy's integers limit the strides
+        return shape, tuple([min(step * itemsize, _LARGEST // itemsize * itemsize) for step in steps]), 0
     distance = 0 if base is array else address(array) - address(base)
     return shape, tuple([step * itemsize for step in steps]), offset * itemsize - distance
+
+
+def _overflow(shape, steps):
+    return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
 
 
 def check_memory(base, shape, steps, offset, itemsize):
     """Raise unless all elements are within the memory of the base. Python's ints do not overflow."""
     _low, high = kernels.extent(base.shape, base.strides, base.itemsize)
     needed = (offset + sum((length - 1) * step for length, step in zip(shape, steps)) + 1) * itemsize
-    if needed > high and 0 not in shape:
+    if 0 in shape:
+        return
+    if needed > _LARGEST:
+        raise _overflow(shape, steps)
+    if needed > high:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {high}"

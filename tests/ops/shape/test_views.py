@@ -261,3 +261,14 @@ def test_strides_of_empty_tensors_seen_as_another_dtype():
     assert torch.empty(0, 4).view(torch.int16).stride() == (8, 1)
     assert torch.empty(3, 0, 2).view(torch.int16).stride() == (4, 4, 1)
     assert torch.empty(4, 5, 10)[:, :0].view(torch.int8).stride() == (200, 40, 1)
+
+
+def test_strides_of_what_has_no_elements():
+    x = torch.ones(4, requires_grad=True)
+    for size, stride in (((0, 2), (1, 5)), ((0,), (7,)), ((2, 0, 3), (3, 9, 1))):
+        found = torch.as_strided(x, size, stride)
+        assert found.shape == size and found.stride() == stride
+        found.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0, 0]
+    with pytest.raises(RuntimeError, match="^Storage size calculation overflowed with sizes="):
+        torch.as_strided(x, (2, 2), (2**61, 1))
