@@ -24,7 +24,9 @@ class _ParameterMeta(type):
     """Makes tensors of other classes parameters, too, if they are marked so."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        if super().__instancecheck__(instance):
+        if type(instance) is Tensor:  # never marked; said first, since modules ask for each attribute
+            return False
+        if type.__instancecheck__(cls, instance):
             return True
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
