@@ -312,7 +312,7 @@ NAMES = {
     "quantization.qconfig": "QConfig default_qconfig",
     "utils": "swap_tensors",
     "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
-    "nn.utils.clip_grad": "_clip_grads_with_norm_ _get_total_norm clip_grads_with_norm_ get_total_norm",
+    "nn.utils.clip_grad": "_clip_grads_with_norm_ _get_total_norm",
     "utils.checkpoint": "_get_device_module _infer_device_type",
     "utils._device": "DeviceContext device_decorator set_device",
     "utils._traceback": """

@@ -30,7 +30,7 @@ class Torch:
     def array(tensor):
         if tensor.is_floating_point():
             tensor = tensor + 0  # PyTorch's lazy zeros have no memory
-        return tensor.detach().resolve_conj().numpy()
+        return tensor.detach().resolve_conj().resolve_neg().numpy()
 
     @staticmethod
     def function(name):
