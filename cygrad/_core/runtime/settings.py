@@ -6,6 +6,7 @@ On the CPU, results are always deterministic. Warnings are issued through Python
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
+from cygrad._core.runtime import filling
 from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision, apply
 
@@ -44,9 +45,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     _Switches.warn_only = warn_only
 
 
-filling_followers: list = []  # called with whether uninitialized memory is to be filled
-
-
 def _set_debug_mode(mode):
     _Switches.debug_mode, _Switches.warn_only = mode, mode == 1
     switches.in_order = mode > 0
@@ -65,7 +63,7 @@ def set_fills_new_memory(mode: bool) -> None:
 
 
 def _tell_filling():
-    for follow in filling_followers:
+    for follow in filling.followers:
         follow(_Switches.debug_mode > 0 and _Switches.fills_new_memory)
 
 

@@ -22,7 +22,7 @@ from cygrad._core.types.dtypes cimport (
 from cygrad._core.graph.dual cimport is_forward, spread
 from cygrad._core.graph.observers cimport OP, WITH_OUT, Recorded, after, described, dispatched, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
-from cygrad._core.runtime import settings
+from cygrad._core.runtime import filling
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_DETACH, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
@@ -152,7 +152,7 @@ def set_filling(bint on):
     fills = on
 
 
-settings.filling_followers.append(set_filling)
+filling.followers.append(set_filling)
 
 
 cpdef object uninitialized(object array):

@@ -3,7 +3,7 @@
 import pytest
 
 import cygrad as torch
-from cygrad._core.runtime import settings
+from cygrad._core.runtime import filling
 from helpers import fails
 
 MARKS = {
@@ -54,7 +54,7 @@ def test_only_what_is_new_is_marked(deterministic):
 
 def test_both_settings_count(monkeypatch):
     told: list = []
-    monkeypatch.setattr(settings, "filling_followers", [told.append])
+    monkeypatch.setattr(filling, "followers", [told.append])
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     assert not torch._C._get_deterministic_fill_uninitialized_memory()
