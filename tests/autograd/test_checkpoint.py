@@ -588,9 +588,9 @@ def test_saved_tensors_without_history_are_the_same_objects():
 
         @staticmethod
         def backward(ctx, grad):
-            seen.append(ctx.saved_tensors[0])
+            seen.append(id(ctx.saved_tensors[0]))  # no tensor: without the GIL, 3.13 never frees classes
             return grad, None
 
     seen, other = [], torch.ones(2)
     checkpoint(Saves.apply, leaf(1.0, 2.0), other, use_reentrant=False).sum().backward()
-    assert seen[0] is other
+    assert seen == [id(other)]
