@@ -261,35 +261,22 @@ def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
-adam = of_lists(
-    Adam,
-    "adam",
-    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
-    {
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "fused": None,
-        "grad_scale": None,
-        "found_inf": None,
-        "has_complex": False,
-        "decoupled_weight_decay": False,
-    },
-    "amsgrad beta1 beta2 lr weight_decay eps maximize".split(),
-)
+_LISTS = {
+    "exp_avgs": "exp_avg",
+    "exp_avg_sqs": "exp_avg_sq",
+    "max_exp_avg_sqs": "max_exp_avg_sq",
+    "state_steps": "step",
+}
+_FLAGS = {
+    "foreach": None,
+    "capturable": False,
+    "differentiable": False,
+    "fused": None,
+    "grad_scale": None,
+    "found_inf": None,
+    "has_complex": False,
+}
+_OPTIONS = "amsgrad beta1 beta2 lr weight_decay eps maximize".split()
 
-adamw = of_lists(
-    AdamW,
-    "adamw",
-    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq", "state_steps": "step"},
-    {
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "fused": None,
-        "grad_scale": None,
-        "found_inf": None,
-        "has_complex": False,
-    },
-    "amsgrad beta1 beta2 lr weight_decay eps maximize".split(),
-)
+adam = of_lists(Adam, "adam", _LISTS, {**_FLAGS, "decoupled_weight_decay": False}, _OPTIONS)
+adamw = of_lists(AdamW, "adamw", _LISTS, _FLAGS, _OPTIONS)

@@ -1,7 +1,5 @@
 """Devices of tensors, and the default device of new ones."""
 
-from __future__ import annotations
-
 from _thread import _local
 
 import numpy as np

@@ -5,7 +5,6 @@ from typing import Any
 
 import cygrad.distributed as dist
 from cygrad import Tensor, tensor, zeros_like
-from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values
 from cygrad.distributed.fsdp.fully_sharded_data_parallel import clean_tensor_name
 from cygrad.distributed.tensor._dtensor import DTensor
 from cygrad.nn.parallel import DataParallel, DistributedDataParallel
@@ -169,7 +168,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
         _init_optim_state(inner)
         parameters = [p for group in inner.param_groups for p in group["params"]]
         for number, values in inner.state_dict()["state"].items():
-            values = _as_asked(spread_values(parameters[number], values), options)
+            values = _as_asked(values, options)
             if values:
                 together["state"][names[parameters[number]]] = values
         for group in optimizer.param_groups:
@@ -211,7 +210,7 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
         for number, name in enumerate(order):
             values = _from_flat(optim_state_dict, f"state.{name}.") if flat else optim_state_dict["state"].get(name)
             if values:
-                state[number] = local_values(parameters[number], values)
+                state[number] = values
         for group in own["param_groups"]:
             first = order[group["params"][0]] if group["params"] else None
             groups.append({**group, **_group_of(optim_state_dict, first, flat), "params": group["params"]})
