@@ -267,7 +267,7 @@ _LISTS = {
     "max_exp_avg_sqs": "max_exp_avg_sq",
     "state_steps": "step",
 }
-_FLAGS = {
+_FLAGS: dict[str, Any] = {
     "foreach": None,
     "capturable": False,
     "differentiable": False,

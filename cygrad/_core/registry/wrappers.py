@@ -43,7 +43,7 @@ def is_wrapper(t):
 
 def remade(cls, outline, requires_grad, attributes):
     """Return a tensor that was pickled: `outline` holds what `outline_of` returned."""
-    new = make(cls, *outline, requires_grad)
+    new = make(cls, *(*outline, requires_grad))
     for name, value in attributes.items():
         setattr(new, name, value)
     return new
