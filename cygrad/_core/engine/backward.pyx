@@ -18,9 +18,11 @@ from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 from cygrad._kernels.tape.tape cimport note_constant, tape_open
 from cygrad._core import graph_errors
-from cygrad._core.engine import arguments
 from cygrad._core.errors import messages
 from cygrad._kernels.device import cupy_library
+from cygrad._library import later
+
+arguments = later("cygrad._core.engine.arguments")  # needed only for backward passes
 
 import numpy as np
 

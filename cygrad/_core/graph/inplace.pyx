@@ -38,9 +38,11 @@ from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.device.waiting cimport settle
-from cygrad._kernels.cpu.base.complex_parts import as_parts, from_parts, real_type
 from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
-from cygrad._kernels.cpu.shape.strided_gradients import laid_out
+from cygrad._library import later
+
+complex_parts = later("cygrad._kernels.cpu.base.complex_parts")             # both are needed only for gradients of views
+strided_gradients = later("cygrad._kernels.cpu.shape.strided_gradients")
 
 
 cdef extern from "atomic_owner.h":
@@ -321,12 +323,12 @@ cdef bint flips(Tensor t):
 
 
 cdef tuple geometry_of_base(Tensor t):
-    array = as_parts(behind(t.view.base.array)) if splits_base(t) else held_array(t.view.base)
+    array = complex_parts.as_parts(behind(t.view.base.array)) if splits_base(t) else held_array(t.view.base)
     return array.shape, array.strides
 
 
 cdef tuple geometry_in_base(Tensor t):
-    array = as_parts(behind(t.array)) if splits_view(t) else held_array(t)
+    array = complex_parts.as_parts(behind(t.array)) if splits_view(t) else held_array(t)
     return array.shape, array.strides, distance(array, t.view.base.array)
 
 
@@ -413,12 +415,12 @@ cdef int regenerate(Tensor t) except -1:
     if splits_base(t):
         parts = view_node("view_as_real", t, None)
         add_edge_to(parts, base)
-        set_meta(parts, as_parts(behind(base.array)))
+        set_meta(parts, complex_parts.as_parts(behind(base.array)))
         node.add_edge(parts, 0)
     else:
         add_edge_to(node, base)
     if splits_view(t):
-        set_meta(node, as_parts(behind(t.array)))
+        set_meta(node, complex_parts.as_parts(behind(t.array)))
         parts, node = node, view_node("view_as_complex", t, None)
         node.add_edge(parts, 0)
     if flips(t):
@@ -463,15 +465,15 @@ cdef class CopySlices(Node):
 
     cdef tuple run_on_arrays(self, Tensor grad):
         shape, strides = self.base_geometry
-        memory = laid_out(
-            shape, strides, real_type(grad.array.dtype) if self.splits_base else grad.array.dtype, grad.array)
-        result = from_parts(memory) if self.splits_base else memory
+        memory = strided_gradients.laid_out(
+            shape, strides, complex_parts.real_type(grad.array.dtype) if self.splits_base else grad.array.dtype, grad.array)
+        result = complex_parts.from_parts(memory) if self.splits_base else memory
         settle()
         result[...] = grad.array
         shape, strides, offset = self.view_geometry
         part = restride(memory, shape, strides, offset)
         if self.splits_view:
-            part = from_parts(part)
+            part = complex_parts.from_parts(part)
         grads = self.grads_of_fn(wrap_in_mode(self.seen(part).copy()))
         settle()
         if grads[0] is None:

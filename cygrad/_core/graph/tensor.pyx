@@ -36,11 +36,13 @@ from numbers import Number
 import numpy as np
 
 from cygrad._core import graph_errors
-from cygrad._core.engine import arguments as passes
 from cygrad._core.errors import messages
 from cygrad._core.tensor.from_python import legacy_array
 from cygrad._core.types.device import cpu_device, device_of
 from cygrad._core.types.size import Size
+from cygrad._library import later
+
+passes = later("cygrad._core.engine.arguments")     # needed only for backward passes
 
 cnp.import_array()
 

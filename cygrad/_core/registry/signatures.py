@@ -18,6 +18,7 @@ class _NotGiven:
 
 NOT_GIVEN = _NotGiven()
 BY_NAME = ("alpha", "out")  # the first of these, and all arguments after it, must be passed by keyword
+_BY_NAME = frozenset(BY_NAME)
 NUMPY_NAMES = ("axis", "axis0", "axis1", "keepdims")
 
 
@@ -73,7 +74,7 @@ def hides_signature(function):
     if code is None:
         return False
     is_compiled = not isinstance(function, FunctionType)
-    return (is_compiled and any(name in code.co_varnames[: code.co_argcount] for name in BY_NAME)) or (
+    return (is_compiled and not _BY_NAME.isdisjoint(code.co_varnames[: code.co_argcount])) or (
         ... in (function.__defaults__ or ()) or ... in (function.__kwdefaults__ or {}).values()
     )
 

@@ -31,11 +31,11 @@ from cygrad._kernels.device.unresolved cimport resolved
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.base.elementwise import power
 from cygrad._kernels.cpu.elementwise.fused_loops import add_scaled
-from cygrad._kernels.cpu.elementwise.integers import whole_power
 from cygrad._ops.base.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.base.comparisons cimport where
 from cygrad._library import later
 
+integers = later("cygrad._kernels.cpu.elementwise.integers")            # needed only for powers of integers
 rounded_division = later("cygrad._ops.elementwise.rounded_division")  # needed only with a rounding mode
 
 cdef extern from "numpy/arrayobject.h":
@@ -329,12 +329,12 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
         if isinstance(input, Tensor):
             if not is_whole_inverse(input, <Tensor>exponent):
                 return apply2(POW_TENSORS, input, exponent, out)
-            array = whole_power(POW_TENSORS.ufunc, *promoted(input, exponent, 0))
+            array = integers.whole_power(POW_TENSORS.ufunc, *promoted(input, exponent, 0))
             return record2(POW_TENSORS, array, input, exponent, None) if out is None else write_into(
                 POW_TENSORS, out, array, (input, exponent), None)
         t = <Tensor>exponent
         if is_whole_inverse(number_argument(POW, input, "input", 1), t):
-            array = whole_power(POW.ufunc, *promoted(input, t, 0))
+            array = integers.whole_power(POW.ufunc, *promoted(input, t, 0))
         else:
             array = run2(POW_OF_NUMBER, input, t, None)
         return record1(POW_OF_NUMBER, array, t, (input,)) if out is None else write_into(

@@ -21,10 +21,13 @@ from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 from cygrad._kernels.platform.thread_pool cimport LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
     Loop, Walk, coalesce, extent_of_walk, lengthen_innermost, loop_t, memory_order, run, run_reduction)
-from cygrad._kernels.cpu.base import numpy_fallback, rescaled_powers
+from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.tape.tape cimport (
     ITEMWISE, READS, SCATTERS, WRITES, Word, note, note_constant, note_sums, refuse, tape_open, word)
+from cygrad._library import later
+
+rescaled_powers = later("cygrad._kernels.cpu.base.rescaled_powers")  # needed only where sums of powers overflow
 
 cnp.import_array()
 
