@@ -232,9 +232,20 @@ def test_samples_that_do_not_match():
         def __len__(self):
             return 2
 
-    for dataset in (TooFew(), StackDataset(TooFew())):
-        with fails(ValueError, "Nested dataset's output size mismatch. Expected 2, got 1"):
-            next(iter(DataLoader(dataset, 2)))
+    with fails(ValueError, "Nested dataset's output size mismatch. Expected 2, got 1"):
+        next(iter(DataLoader(StackDataset(TooFew()), 2)))
+
+
+def test_a_batch_that_a_dataset_returns_whole():
+    class Columns(Dataset):
+        def __getitems__(self, indices):
+            return torch.tensor(indices), torch.tensor(indices) * 2
+
+        def __len__(self):
+            return 3
+
+    batches = list(DataLoader(Columns(), 3, collate_fn=lambda batch: batch))
+    assert [[column.tolist() for column in batch] for batch in batches] == [[[0, 1, 2], [0, 2, 4]]]
 
 
 def test_order_of_those_that_are_ready():

@@ -126,7 +126,7 @@ class StackDataset(Dataset[T_stack]):
         return self._sample(part[index] for part in self._parts())
 
     def __getitems__(self, indices: list[Any]) -> list[Any]:
-        columns = [read_items(part, indices) for part in self._parts()]
+        columns = [_as_many(part, indices) for part in self._parts()]
         return [self._sample(values) for values in zip(*columns)]
 
     def __len__(self) -> int:
@@ -255,11 +255,14 @@ def _shares(total: int, fractions: Sequence[float]) -> list[int]:
 
 
 def read_items(dataset: Any, indices: list[Any]) -> list[Any]:
-    """Read samples of a dataset, with `__getitems__` if it has that."""
+    """Read samples of a dataset, with `__getitems__` if it has that: this may return a batch as a whole."""
     read = getattr(dataset, "__getitems__", None)
-    if not callable(read):
-        return [dataset[index] for index in indices]
-    items = read(indices)
+    return read(indices) if callable(read) else [dataset[index] for index in indices]
+
+
+def _as_many(dataset: Any, indices: list[Any]) -> list[Any]:
+    """Read samples of a part of a StackDataset, which must be as many as those of the other parts."""
+    items = read_items(dataset, indices)
     if len(items) != len(indices):
         raise ValueError(
             f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}\n"
