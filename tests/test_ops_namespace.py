@@ -14,7 +14,7 @@ M = torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
 
 def test_names():
     op = aten.add.Tensor
-    assert aten.add is aten.add and op is aten.add.Tensor and op.overloadpacket is aten.add
+    assert aten.add is aten.add and op is aten.add.Tensor and op.overloadpacket is op._overloadpacket is aten.add
     assert (str(aten.add), repr(aten.add)) == ("aten.add", "<OpOverloadPacket(op='aten.add')>")
     assert (str(op), repr(op)) == ("aten.add.Tensor", "<OpOverload(op='aten.add', overload='Tensor')>")
     assert (op.name(), op.__name__, op.namespace, op._opname) == ("aten::add.Tensor", "add.Tensor", "aten", "add")

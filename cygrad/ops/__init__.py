@@ -119,7 +119,8 @@ class OpOverload(_Named):
     """
 
     def __init__(self, packet: "OpOverloadPacket", overload: str) -> None:
-        self.overloadpacket, self._overloadname = packet, overload
+        self.overloadpacket = self._overloadpacket = packet
+        self._overloadname = overload
         self._opname = packet.__name__
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.name()
