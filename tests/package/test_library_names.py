@@ -333,6 +333,7 @@ NAMES = {
         collate_tensor_fn default_collate default_collate_err_msg_format default_collate_fn_map
         np_str_obj_array_pattern
     """,
+    "utils.data._utils.pin_memory": "pin_memory",
     "utils.data._utils.worker": "WorkerInfo _generate_state get_worker_info",
     "utils.data.dataloader": """
         DataLoader _BaseDataLoaderIter _DatasetKind _MultiProcessingDataLoaderIter _SingleProcessDataLoaderIter

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -357,7 +358,7 @@ def test_data():
         guaranteed_datapipes_determinism,
         non_deterministic,
     )
-    from cygrad.utils.data._utils import collate, worker
+    from cygrad.utils.data._utils import collate, pin_memory, worker
 
     alone, crew = iter(DataLoader([1, 2, 3])), iter(DataLoader([1, 2, 3], num_workers=1))
     assert isinstance(alone, dataloader._SingleProcessDataLoaderIter)
@@ -367,6 +368,8 @@ def test_data():
     assert DataLoader([1])._dataset_kind == dataloader._DatasetKind.Map and DataLoader([1])._auto_collation
     assert worker._generate_state(12345678901234, 3) == [2677634501, 810098766, 226270600, 4115140591]  # PyTorch's
     assert collate.collate_tensor_fn([torch.ones(2)] * 3).shape == (3, 2) and collate.collate_str_fn("ab") == "ab"
+    pinnable = SimpleNamespace(pin_memory=lambda: "pinned")
+    assert pin_memory.pin_memory({"a": ([pinnable], "text")}, "cpu") == {"a": (["pinned"], "text")}
     assert collate.np_str_obj_array_pattern.search("O") and not collate.np_str_obj_array_pattern.search("f4")
 
     class Numbers(IterDataPipe):

@@ -4,7 +4,7 @@ import sys as _sys
 from importlib.machinery import ModuleSpec as _ModuleSpec
 from types import ModuleType as _ModuleType
 
-from cygrad.utils.data import _worker, datapipes, distributed, graph_settings
+from cygrad.utils.data import _pinning, _worker, datapipes, distributed, graph_settings
 from cygrad.utils.data import collate as _collate
 from cygrad.utils.data._worker import get_worker_info
 from cygrad.utils.data.collate import default_collate, default_convert
@@ -68,12 +68,13 @@ __all__ = [
 ]
 
 # PyTorch keeps its functions for batches and workers one package deeper.
-_utils = _ModuleType(f"{__name__}._utils", "What a `DataLoader` uses: `collate` and `worker`.")
+_utils = _ModuleType(f"{__name__}._utils", "What a `DataLoader` uses: `collate`, `pin_memory` and `worker`.")
 _utils.__spec__ = _ModuleSpec(_utils.__name__, None, is_package=True)
 _utils.__path__ = []
-vars(_utils).update(collate=_collate, worker=_worker, MP_STATUS_CHECK_INTERVAL=_worker.PATIENCE)
+vars(_utils).update(collate=_collate, pin_memory=_pinning, worker=_worker, MP_STATUS_CHECK_INTERVAL=_worker.PATIENCE)
 _sys.modules |= {
     _utils.__name__: _utils,
     f"{_utils.__name__}.collate": _collate,
+    f"{_utils.__name__}.pin_memory": _pinning,
     f"{_utils.__name__}.worker": _worker,
 }

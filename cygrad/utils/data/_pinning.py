@@ -8,18 +8,19 @@ from typing import Any
 from cygrad import Tensor
 
 
-def in_pinned_memory(batch: Any) -> Any:
+def pin_memory(data: Any, device: Any = None) -> Any:
     """Return a batch with its tensors, including those in dicts, lists and tuples, in pinned memory.
 
-    Objects with a `pin_memory` method are pinned by it; other values are unchanged.
+    Objects with a `pin_memory` method are pinned by it; other values are unchanged. Pinned memory belongs to no device;
+    `device` is there because PyTorch takes it.
     """
-    if isinstance(batch, (Tensor, str, bytes)):
-        return batch.pin_memory() if isinstance(batch, Tensor) else batch
-    if isinstance(batch, Mapping):
-        pinned = {key: in_pinned_memory(value) for key, value in batch.items()}
-        return pinned if type(batch) is dict else type(batch)(pinned)  # type: ignore[call-arg]
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(in_pinned_memory, batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(map(in_pinned_memory, batch))
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
+    if isinstance(data, (Tensor, str, bytes)):
+        return data.pin_memory() if isinstance(data, Tensor) else data
+    if isinstance(data, Mapping):
+        pinned = {key: pin_memory(value) for key, value in data.items()}
+        return pinned if type(data) is dict else type(data)(pinned)  # type: ignore[call-arg]
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(pin_memory, data))
+    if isinstance(data, (list, tuple)):
+        return type(data)(map(pin_memory, data))
+    return data.pin_memory() if hasattr(data, "pin_memory") else data

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
-from cygrad.utils.data._pinning import in_pinned_memory
+from cygrad.utils.data._pinning import pin_memory
 from cygrad.utils.data._worker import (
     Crew,
     Failure,
@@ -273,7 +273,7 @@ class _BaseDataLoaderIter(Iterator[Any]):
 
     def pinned(self, batch: Any) -> Any:
         """Return the batch in pinned memory, if requested and if there is a GPU."""
-        return in_pinned_memory(batch) if self.pins else batch
+        return pin_memory(batch) if self.pins else batch
 
     def __len__(self) -> int:
         return len(self.loader)
