@@ -39,6 +39,7 @@ PACKAGES = {  # the others are called as their programs
     "pyro": "pyro-ppl",
     "torch-frame": "pytorch-frame",
     "torchcrf": "pytorch-crf",
+    "whisper": "openai-whisper",
 }
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?")
 SECONDS = 600
