@@ -24,6 +24,7 @@ from cygrad.utils.data import (
     StackDataset,
     Subset,
     TensorDataset,
+    dataloader,
     default_collate,
     get_worker_info,
 )
@@ -246,6 +247,20 @@ def test_a_batch_that_a_dataset_returns_whole():
 
     batches = list(DataLoader(Columns(), 3, collate_fn=lambda batch: batch))
     assert [[column.tolist() for column in batch] for batch in batches] == [[[0, 1, 2], [0, 2, 4]]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loaders_of_programs_that_have_pytorchs_attributes(workers):
+    class Loader:
+        dataset, collate_fn, _index_sampler = [3, 4, 5], staticmethod(lambda x: -x), [2, 0]
+        _dataset_kind, _auto_collation, _IterableDataset_len_called = dataloader._DatasetKind.Map, False, None
+        drop_last = persistent_workers = pin_memory = False
+        in_order = True
+        generator = worker_init_fn = multiprocessing_context = prefetch_factor = None
+        timeout, num_workers = 0, workers
+
+    kind = dataloader._MultiProcessingDataLoaderIter if workers else dataloader._SingleProcessDataLoaderIter
+    assert list(kind(Loader())) == [-5, -3]
 
 
 def test_order_of_those_that_are_ready():

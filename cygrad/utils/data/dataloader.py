@@ -82,8 +82,7 @@ class DataLoader(Generic[T_co]):
     sampler: Any
     batch_sampler: Any
     _crew: Crew | None = None
-    _crew_seed = 0
-    _said: int | None = None  # the reported `len` of an iterable dataset
+    _IterableDataset_len_called: int | None = None  # what `len` told of an iterable dataset
     _is_made = False
 
     def __init__(
@@ -217,51 +216,60 @@ class DataLoader(Generic[T_co]):
         length = len(self.dataset)
         if self.batch_size is not None:
             length = length // self.batch_size if self.drop_last else -(-length // self.batch_size)
-        self._said = length
+        self._IterableDataset_len_called = length
         return length
 
     @property
     def _index_sampler(self) -> Any:
         return self.batch_sampler if self.makes_batches else self.sampler
 
-    def _reading(self) -> Reading:
-        return Reading(self.dataset, self.is_iterable, self.makes_batches, self.drop_last, self.collate_fn)
 
-    def _seed(self) -> int:
-        """Draw the seed of the workers; those that keep on working keep theirs."""
-        if self._crew is not None and self._crew.is_at_work:
-            return self._crew_seed
-        self._crew_seed = draw_seed(self.generator)
-        return self._crew_seed
+# -- Iterators. Programs pass loaders of their own to them, too, which have PyTorch's attributes. --
 
-    def _crew_of(self, batches: _MultiProcessingDataLoaderIter) -> Crew:
-        """Return the persistent workers, starting them if necessary."""
-        if self._crew is None or not self._crew.is_at_work:
-            self._crew = self._new_crew(self, batches.seed)
-        return self._crew
 
-    def _new_crew(self, owner: Any, seed: int) -> Crew:
-        """Start workers, which end with their owner or with the program."""
-        processes = self.multiprocessing_context
-        kind = "thread" if processes is None else "process"
-        work = Work(self._reading(), self.num_workers, seed, self.worker_init_fn, kind)
-        with putting_off_ctrl_c():
-            if processes is None:
-                crew: Crew = Threads(work)
-            else:
-                from cygrad.utils.data._processes import Processes  # needed only for worker processes
+def _reading_of(loader: Any) -> Reading:
+    is_iterable = loader._dataset_kind == _DatasetKind.Iterable
+    return Reading(loader.dataset, is_iterable, loader._auto_collation, loader.drop_last, loader.collate_fn)
 
-                crew = Processes(work, processes)
-            crew.end = weakref.finalize(owner, crew.stop)
-        return crew
+
+def _seed_of(loader: Any) -> int:
+    """Draw the seed of the workers; those that keep on working keep theirs."""
+    crew = getattr(loader, "_crew", None)
+    if crew is None or not crew.is_at_work:
+        loader._crew_seed = draw_seed(loader.generator)
+    return loader._crew_seed
+
+
+def _persistent_crew(loader: Any, seed: int) -> Crew:
+    """Return the persistent workers, starting them if necessary."""
+    crew = getattr(loader, "_crew", None)
+    if crew is None or not crew.is_at_work:
+        crew = loader._crew = _new_crew(loader, loader, seed)
+    return crew
+
+
+def _new_crew(loader: Any, owner: Any, seed: int) -> Crew:
+    """Start workers, which end with their owner or with the program."""
+    processes = loader.multiprocessing_context
+    kind = "thread" if processes is None else "process"
+    work = Work(_reading_of(loader), loader.num_workers, seed, loader.worker_init_fn, kind)
+    with putting_off_ctrl_c():
+        if processes is None:
+            crew: Crew = Threads(work)
+        else:
+            from cygrad.utils.data._processes import Processes  # needed only for worker processes
+
+            crew = Processes(work, processes)
+        crew.end = weakref.finalize(owner, crew.stop)
+    return crew
 
 
 class _BaseDataLoaderIter(Iterator[Any]):
     """Base of the iterators over batches: the seed, the indices, and the number of batches so far."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
+    def __init__(self, loader: Any) -> None:
         self.loader = loader
-        self.seed = loader._seed()
+        self.seed = _seed_of(loader)
         self.indices = iter(loader._index_sampler)
         self.given = 0
         self.pins = loader.pin_memory and cygrad.cuda.is_available()
@@ -282,9 +290,10 @@ class _BaseDataLoaderIter(Iterator[Any]):
         """Count a batch, and warn if an iterable dataset yields more than its reported length."""
         self.given += 1
         loader = self.loader
-        if loader._said is not None and self.given == loader._said + 1:
+        said = loader._IterableDataset_len_called
+        if said is not None and self.given == said + 1:
             warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
+                f"Length of IterableDataset {loader.dataset} was reported to be {said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
                     "For multiprocessing data-loading, this could be caused by not properly configuring the "
@@ -298,9 +307,9 @@ class _BaseDataLoaderIter(Iterator[Any]):
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Reads each batch on demand, in the calling thread."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
+    def __init__(self, loader: Any) -> None:
         super().__init__(loader)
-        self.read = loader._reading().reader()
+        self.read = _reading_of(loader).reader()
 
     def __next__(self) -> Any:
         indices = next(self.indices)
@@ -312,9 +321,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Lets workers read ahead; see Note [Order of batches]."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
+    def __init__(self, loader: Any) -> None:
         super().__init__(loader)
-        self.crew = loader._crew_of(self) if loader.persistent_workers else loader._new_crew(self, self.seed)
+        self.crew = (
+            _persistent_crew(loader, self.seed) if loader.persistent_workers else _new_crew(loader, self, self.seed)
+        )
         self.crew.epoch += 1
         self.epoch = self.crew.epoch
         self.sent = 0
