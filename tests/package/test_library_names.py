@@ -104,6 +104,8 @@ NAMES = {
         default_generators get_arch_list get_gencode_flags max_memory_cached memory_cached profiler
         reset_max_memory_allocated reset_max_memory_cached sparse
     """,
+    "cuda.amp": "amp_definitely_not_available",
+    "cuda.amp.common": "amp_definitely_not_available",
     "cuda.profiler": "profile start stop",
     "cuda.sparse": "DoubleTensor FloatTensor HalfTensor",
     "distributed": """

@@ -8,6 +8,7 @@ import cygrad
 from cygrad import amp
 from cygrad._core.errors.sites import warn
 from cygrad.amp import custom_bwd, custom_fwd
+from cygrad.cuda.amp.common import amp_definitely_not_available as amp_definitely_not_available
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
