@@ -14,6 +14,7 @@ from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integer
+from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.creation import check_place, delivered, is_sparse_layout, type_of_new
 
 HANN = (0.5, 0.5)
@@ -134,6 +135,7 @@ def kaiser_window(
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
     place = (dtype, layout, device, pin_memory, requires_grad)
+    beta = number_argument(beta, "kaiser_window", "beta", 3, "float")
     return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
