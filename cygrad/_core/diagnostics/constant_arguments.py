@@ -22,20 +22,23 @@ def check_not_argument(t):
             found = _argument(frame, t) or found
         frame = frame.f_back
     if found is not None and found[0] not in _COPIES:
-        raise _error(*found, t)
+        raise _error(*found)
 
 
 def _argument(frame, t):
-    """Return the names of a function and of the argument that is `t`, and the latter's position; None without one."""
+    """Return the names of a function and of the argument that is or holds `t`, the latter's position, and its value."""
     code, values = frame.f_code, frame.f_locals
     for place, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
-        if values.get(name) is t:
-            return code.co_name, name, place + 1 if place < code.co_argcount else 0
+        value = values.get(name)
+        if value is t or type(value) in (tuple, list) and any(item is t for item in value):
+            return code.co_name, name, place + 1 if place < code.co_argcount else 0, value
     return None
 
 
-def _error(function, name, position, t):
+def _error(function, name, position, value):
     kind = "Number" if name in _NUMBERS else "float"  # PyTorch's words
+    if type(value) in (tuple, list):
+        kind = f"tuple of {kind.lower()}s without tensors that require grad"
     if position:
-        return messages.wrong_type(function, name, position, kind, t)
-    return messages.wrong_keyword(function, name, kind, t)
+        return messages.wrong_type(function, name, position, kind, value)
+    return messages.wrong_keyword(function, name, kind, value)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.tensor.predicates import strided
 from cygrad._core.types.dtypes import by_name, get_default_dtype
@@ -156,6 +157,7 @@ def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_
     if layout is not strided:
         raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     checked_lengths((length,))
+    more = tuple(value.detach().item() if isinstance(value, Tensor) else value for value in more)
     array = made(place, kernel, length, bool(sym), *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 

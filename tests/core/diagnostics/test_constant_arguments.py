@@ -49,6 +49,23 @@ def test_new_leaves_take_the_value():
     assert torch.tensor([[a, a]]).tolist() == [[0.5, 0.5]]
 
 
+def test_numbers_in_tuples():
+    images = torch.ones(1, 1, 2, 2)
+    assert F.interpolate(images, scale_factor=(number(2.0, False), 2.0)).shape == (1, 1, 4, 4)
+    with pytest.raises(TypeError, match=r"interpolate\(\): argument 'scale_factor' \(position 3\) must be tuple of floats"):
+        F.interpolate(images, scale_factor=(number(2.0), 2.0))
+
+
+def test_tolerances_of_a_pseudoinverse():
+    torch.linalg.pinv(X, rtol=number(requires_grad=False))
+    with pytest.raises(RuntimeError, match="'linalg_pinv' is not differentiable with respect to argument 'rtol'"):
+        torch.linalg.pinv(X, rtol=number())
+
+
+def test_parameters_of_windows():
+    assert torch.signal.windows.kaiser(3, beta=number(1.0)).equal(torch.signal.windows.kaiser(3, beta=1.0))
+
+
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True")
 def test_modules_and_losses_may_read_a_value():
     a, b = number(), number()
