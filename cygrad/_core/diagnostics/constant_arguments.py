@@ -1,9 +1,10 @@
-"""The error of a call that reads the value of a tensor that requires grad as a plain number, which would end its gradient.
+"""The error of a call that reads a tensor that requires grad as a plain number, which would end its gradient.
 
 PyTorch takes tensors for numbers, such as `eps`, if they have one element and do not require grad.
 """
 
 import sys
+from types import FrameType
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import is_ours
@@ -16,7 +17,8 @@ _COPIES = frozenset("as_tensor asarray linspace logspace new_tensor tensor".spli
 
 def check_not_argument(t):
     """Raise TypeError if `t` was passed to the public function that is now reading its value."""
-    frame, found = sys._getframe(1), None
+    frame: FrameType | None = sys._getframe(1)
+    found = None
     while frame is not None and is_ours(frame.f_code):
         if frame.f_globals.get("__name__", "").startswith(_OPS):
             found = _argument(frame, t) or found

@@ -21,7 +21,14 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> Any:
+    def __new__(
+        cls,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> Any:
         given = len(args) + (wrap_storage is not None)
         if given > 1 or dtype is not None or device is not None:
             raise RuntimeError(_wrong(cls))

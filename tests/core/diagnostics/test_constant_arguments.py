@@ -52,7 +52,7 @@ def test_new_leaves_take_the_value():
 def test_numbers_in_tuples():
     images = torch.ones(1, 1, 2, 2)
     assert F.interpolate(images, scale_factor=(number(2.0, False), 2.0)).shape == (1, 1, 4, 4)
-    with pytest.raises(TypeError, match=r"interpolate\(\): argument 'scale_factor' \(position 3\) must be tuple of floats"):
+    with pytest.raises(TypeError, match=r"argument 'scale_factor' \(position 3\) must be tuple of floats"):
         F.interpolate(images, scale_factor=(number(2.0), 2.0))
 
 
