@@ -367,4 +367,7 @@ def _drawn(shape, dtype, low, high, has_fractions):
         return cygrad.complex(*[_drawn(shape, real, low, high, True) for _ in range(2)])
     unit = cygrad.rand(shape, dtype=cygrad.float64)  # since high - low may overflow the dtype
     x = (low * (1 - unit) + high * unit).to(dtype)
-    return x if low == high else x.where(x < high, cygrad.tensor(low, dtype=dtype))
+    if low == high:
+        return x
+    is_below = (x.float() if dtype.itemsize == 1 else x) < high  # numbers of 8 bits are not compared
+    return cygrad.where(is_below, x, cygrad.tensor(low, dtype=dtype))

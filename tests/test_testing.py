@@ -83,3 +83,10 @@ def test_sparse_tensors_are_compared_by_their_parts():
         assert_close(sparse, x, check_layout=False)
     twice = torch.sparse_coo_tensor([[0, 1, 0], [1, 0, 1]], [1.0, 3.0, 1.0])
     assert_close(twice, x.to_sparse())
+
+
+def test_made_tensors_of_eight_bits():
+    pytest.importorskip("ml_dtypes")
+    x = make_tensor(30, 4, dtype=torch.float8_e5m2, low=-1, high=0.5, noncontiguous=True)
+    assert x.dtype is torch.float8_e5m2 and x.shape == (30, 4)
+    assert x.float().min() >= -1 and x.float().max() < 0.5

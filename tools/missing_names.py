@@ -47,7 +47,7 @@ OUT_OF_SCOPE = {
         scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
-        Storage storage_type is_set_to
+        Storage is_set_to
         const_data_ptr
     """,
     "half-precision complex numbers": "complex32 chalf",

@@ -470,7 +470,7 @@ METHODS = {
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
     ),
     "shape.storage": (
-        "_typed_storage is_set_to set_ storage untyped_storage "
+        "_typed_storage is_set_to set_ storage storage_type untyped_storage "
     ),
     "shape.strided": (
         "as_strided as_strided_ "

@@ -202,14 +202,16 @@ class _Call:
         return _nested(self.result, iter((flat,) if isinstance(flat, cygrad.Tensor) else flat))
 
     def nested_gradients(self, grads: tuple[Any, ...]) -> list[Any]:
-        """Return a gradient for each result: a list for a result that is a list."""
+        """Return a gradient for each result: a list for a result that is a list, None for one that is no tensor."""
         results = self.result if isinstance(self.result, tuple) else (self.result,)
         given = iter(grads)
-        return [
-            [next(given) for _ in one] if isinstance(one, list) else next(given)
-            for one in results
-            if isinstance(one, (cygrad.Tensor, list))
-        ]
+
+        def gradient(one: Any) -> Any:
+            if isinstance(one, list):
+                return [gradient(item) for item in one]
+            return next(given) if isinstance(one, cygrad.Tensor) else None
+
+        return [gradient(one) for one in results]
 
     def flat_gradients(self, found: Any) -> list[Any]:
         """Return a gradient for each tensor among the values."""

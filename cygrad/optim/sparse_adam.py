@@ -24,7 +24,7 @@ class SparseAdam(Optimizer):
     The running averages, and the parameter, change only in the rows that the gradient holds: the others are as if they
     had not taken part in the step. The step count, and so the correction of the averages, is that of all steps.
 
-    Raises `ValueError` for options out of range and for sparse parameters, RuntimeError for dense gradients.
+    Raises `ValueError` for options out of range and for sparse or complex parameters, RuntimeError for dense gradients.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Embedding.from_pretrained(cygrad.ones(3, 2), freeze=False, sparse=True)
@@ -55,14 +55,20 @@ class SparseAdam(Optimizer):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        sparse = [
+        sparse = self._places(lambda param: param.layout is not cygrad.strided)
+        if sparse:
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        is_complex = self._places(Tensor.is_complex)
+        if is_complex:
+            raise ValueError(f"Complex params at indices {is_complex}: SparseAdam does not support complex parameters")
+
+    def _places(self, concerns: Callable[[Tensor], bool]) -> list[list[int]]:
+        return [
             [number, place]
             for number, group in enumerate(self.param_groups)
             for place, param in enumerate(group["params"])
-            if param.layout is not cygrad.strided
+            if concerns(param)
         ]
-        if sparse:
-            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient.

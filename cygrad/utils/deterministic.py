@@ -22,7 +22,7 @@ class _Deterministic(ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode):
         if not isinstance(mode, bool):
-            raise TypeError(f"fill_uninitialized_memory must be a bool, not {type(mode).__name__}")
+            raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
         settings.set_fills_new_memory(mode)
 
 

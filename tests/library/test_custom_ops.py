@@ -124,6 +124,25 @@ def test_a_list_as_the_result():
     assert x.grad.tolist() == [1, 2, 2]
 
 
+def test_results_that_are_numbers_have_no_gradient():
+    @library.custom_op("test::with_number", mutates_args=())
+    def op(x: Tensor) -> tuple[int, Tensor]:
+        return 2, x * 3
+
+    kinds = []
+
+    def backward(ctx, first, second):
+        kinds.append((type(first), type(second)))
+        return second * 3
+
+    op.register_autograd(backward)
+    x = torch.ones(2, requires_grad=True)
+    number, y = op(x)
+    y.sum().backward()
+    assert number == 2 and x.grad.tolist() == [3, 3]
+    assert kinds == [(type(None), torch.Tensor)]
+
+
 def test_kernels_and_fakes():
     op = sine("placed")
     with pytest.raises(RuntimeError, match="There was no fake impl registered for <CustomOpDef\\(test::placed\\)>"):

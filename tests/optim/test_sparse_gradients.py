@@ -70,3 +70,11 @@ def test_hooks_see_sparse_gradients():
     assert [each.layout for each in seen] == [torch.sparse_coo] * 2
     (grad,) = torch.autograd.grad(torch.nn.functional.embedding(torch.tensor([2]), w, sparse=True).sum(), w)
     assert grad.layout is torch.sparse_coo and grad.to_dense().tolist() == [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+
+
+def test_sparse_adam_refuses_parameters_that_it_does_not_update():
+    dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
+    with pytest.raises(ValueError, match=r"Sparse params at indices \[\[0, 1\]\]: SparseAdam requires dense"):
+        torch.optim.SparseAdam([dense, sparse])
+    with pytest.raises(ValueError, match=r"Complex params at indices \[\[1, 0\]\]: SparseAdam does not support"):
+        torch.optim.SparseAdam([{"params": [dense]}, {"params": [torch.ones(2, dtype=torch.complex64)]}])

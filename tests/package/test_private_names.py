@@ -339,7 +339,7 @@ def test_settings_and_extensions():
     torch.utils.deterministic.fill_uninitialized_memory = False
     assert torch.utils.deterministic.fill_uninitialized_memory is False
     torch.utils.deterministic.fill_uninitialized_memory = True
-    with fails(TypeError, "fill_uninitialized_memory must be a bool, not int"):
+    with fails(RuntimeError, "expected a bool, but got int"):
         torch.utils.deterministic.fill_uninitialized_memory = 1
     assert torch.utils.cpp_extension.include_paths() == []
     with fails(RuntimeError, "cygrad loads no C++ extensions of PyTorch"):

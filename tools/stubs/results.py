@@ -22,6 +22,7 @@ RESULTS = by_name(
         "Size": "broadcast_shapes",
         "UntypedStorage": "untyped_storage",
         "TypedStorage": "storage",
+        "type[TypedStorage]": "storage_type",
         "Iterator[Tensor]": "__iter__",
         "bool": (
             "__bool__ __contains__ __eq__ _is_view allclose can_cast equal has_names is_coalesced is_complex is_conj "

@@ -388,9 +388,10 @@ cdef class Tensor:
     def __float__(self):
         if watched and (seen := see("__float__", (self,))):
             return seen[0]
+        value = scalar.as_float(self)
         if requires_grad(self):
             messages.warn_scalar_of_gradient()
-        return scalar.as_float(self)
+        return value
 
     def __int__(self):
         if watched and (seen := see("__int__", (self,))):
@@ -400,9 +401,10 @@ cdef class Tensor:
     def __complex__(self):
         if watched and (seen := see("__complex__", (self,))):
             return seen[0]
+        value = scalar.as_complex(self)
         if requires_grad(self):
             messages.warn_scalar_of_gradient()
-        return scalar.as_complex(self)
+        return value
 
     def __index__(self):
         if watched and (seen := see("__index__", (self,))):

@@ -1,5 +1,6 @@
 """Converts one-element tensors to Python numbers: `item()`, `float(t)`, `if t`, `range(t)`."""
 
+from cpython.object cimport PyObject
 from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.graph.dual cimport check_read, is_forward
@@ -7,6 +8,12 @@ from cygrad._core.types.dtypes cimport INTEGRAL, category_of_num
 from cygrad._core.runtime.thread_state cimport current_site, thread_state
 from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, dispatched_call, requires_grad
 from cygrad._kernels.cpu.base.arrays cimport value_of
+
+
+cdef extern from "frames.h":
+    ctypedef struct cygrad_frame
+    cygrad_frame* cygrad_current_frame() noexcept
+    PyObject* cygrad_frame_code(cygrad_frame*) noexcept
 
 
 cdef inline Py_ssize_t size_of(Tensor t, bint in_condition=False) except -1:
@@ -39,7 +46,17 @@ cdef object noted(Tensor t):
     if requires_grad(t):
         code = current_site(&lasti)
         _last_item[0] = (value, code, lasti)
+        if code is not None and cygrad_frame_code(cygrad_current_frame()) != <PyObject*>code:
+            _check_reader(t)
     return value
+
+
+cdef int _check_reader(Tensor t) except -1:
+    """Raise if a function of ours reads the value of its argument, which ends the gradient silently."""
+    from cygrad._core.diagnostics.constant_arguments import check_not_argument  # which few programs need
+
+    check_not_argument(t)
+    return 0
 
 
 cdef object item(Tensor t):

@@ -121,6 +121,7 @@ cpdef Tensor rsub(object input, object other, object alpha=1):
         number_argument(RSUB, other, "other", 2)
     check_not_bool(input, other)
     if type(alpha) is not int or alpha != 1:
+        check_alpha(RSUB, alpha)
         t = alpha_times(t, alpha, result_type((input, other)))
     array = run2(RSUB, other, t, None)
     if isinstance(other, Tensor):
@@ -133,6 +134,7 @@ cdef Py_ssize_t FEW = chunks.FEW
 
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
     """Apply the op to `input` and `alpha * other` and record it as one node."""
+    check_alpha(op, alpha)
     cdef dtype kind = result_type((input, other))
     cdef object a = as_type(input, kind), b = as_type(other, kind), array = None
     cdef object target = None if out is None else held_array(out)
@@ -150,6 +152,13 @@ cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor ou
 
 def with_scaled(OpDef op, alpha, dtype kind, a, b):
     return run2(op, wrap(a), alpha_times(wrap(b), alpha, kind), None)
+
+
+cdef int check_alpha(OpDef op, object alpha) except -1:
+    """Raise TypeError for a tensor; one that does not require grad is then passed again, as a number."""
+    if isinstance(alpha, Tensor):
+        raise messages.wrong_keyword(op.name, "alpha", "Number", alpha)
+    return 0
 
 
 cdef Tensor alpha_times(object value, object alpha, dtype kind):

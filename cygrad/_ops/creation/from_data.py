@@ -309,10 +309,16 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 def new(self, *args, **named):
     """Like `Tensor(...)`, which takes sizes or data, but with this tensor's dtype and device. Legacy.
 
+    Raises TypeError for a tensor of another dtype.
+
     >>> import cygrad
     >>> cygrad.ones(2, dtype=cygrad.int64).new([1, 2])
     tensor([1, 2])
     """
+    if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype is not self.dtype:
+        from cygrad._ops.creation.legacy_types import other_type  # needed only for the error
+
+        raise other_type(self.dtype, args[0])
     return fresh(legacy_array(args, named, self.dtype, self.device.type), False, "new", self, place_of(self))
 
 

@@ -21,10 +21,15 @@ class tensortype(type):
     __module__ = "torch"
     dtype: Any
 
+    def __new__(metacls, name, bases, namespace):
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(metacls, name, bases, namespace)
+
     def __call__(cls, *args, **named):
         if len(args) == 1 and not named and isinstance(args[0], Tensor):
             if args[0].dtype is not cls.dtype:
-                raise TypeError(f"expected {_options(cls.dtype)} (got {_options(args[0].dtype)})")
+                raise other_type(cls.dtype, args[0])
             return Tensor(args[0])
         if list(named) == ["size"]:
             args, named = tuple(named["size"]), {}
@@ -55,6 +60,11 @@ class _gpu_tensortype(tensortype):
 
     def __repr__(cls):
         return f"<class 'torch.cuda.{cls.__name__}'>"
+
+
+def other_type(dtype, tensor):
+    """Return the error for a tensor of another dtype than is to be made of it."""
+    return TypeError(f"expected {_options(dtype)} (got {_options(tensor.dtype)})")
 
 
 def _options(kind):

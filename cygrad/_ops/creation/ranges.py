@@ -229,7 +229,10 @@ def _ends(start, end, steps, function):
         raise RuntimeError(
             f"{function} only supports 0-dimensional start and end tensors, but got {' and '.join(large)}."
         )
-    bounds = [number(value, function, name, i) for i, (name, value) in enumerate(named.items(), 1)]
+    bounds = [
+        number(value.detach() if isinstance(value, Tensor) else value, function, name, i)
+        for i, (name, value) in enumerate(named.items(), 1)
+    ]
     count = integer(steps, function, "steps", 3)
     if count < 0:
         raise RuntimeError("number of steps must be non-negative")

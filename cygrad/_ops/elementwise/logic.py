@@ -9,7 +9,13 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._kernels.device.cupy_library import require_values
 from cygrad._ops.base.arguments import require
-from cygrad._ops.base.checks.common import check_unbatched, require_broadcast, require_kind, require_tensors
+from cygrad._ops.base.checks.common import (
+    check_unbatched,
+    number_argument,
+    require_broadcast,
+    require_kind,
+    require_tensors,
+)
 
 QUESTION = ELEMENTWISE | NONDIFF
 TRUTH = QUESTION | INPLACE
@@ -32,6 +38,10 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     require_tensors(ISCLOSE, input, other)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.type_name} did not match {other.dtype.type_name}")
+    rtol, atol = (
+        number_argument(value, "isclose", name, position, "float")
+        for position, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), 3)
+    )
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")

@@ -96,11 +96,17 @@ def run_kernel(op, array, operands):
 
 
 @noted
-def check_bounds(index, length):
-    """Raise unless 0 <= index < length. An index on a GPU is not checked, which would force a synchronization."""
+def check_bounds(index, length, names_it=False):
+    """Raise unless 0 <= index < length; `names_it` tells which of PyTorch's two errors to raise.
+
+    An index on a GPU is not checked, which would force a synchronization.
+    """
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if index.size and not gpu_forms.is_array(index) and _is_outside(index, length):
+        if names_it:
+            wrong = index[(index < 0) | (index >= length)].flat[0]
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={length}")
         raise IndexError("index out of range in self")
 
 
@@ -148,7 +154,7 @@ def index_select(input, dim, index, *, out=None):
     """Return the slices of `input` along `dim` at the integers in the vector `index`.
 
     Saves `index`. Gradient: the slices of g, added to zeros at those indices. Raises IndexError for an index out of
-    range (negative ones are) or with more than one dimension.
+    range (negative ones are; RuntimeError if `dim` is 1 or `input` is empty) or with more than one dimension.
 
     >>> import cygrad
     >>> cygrad.index_select(cygrad.tensor([[1, 2], [3, 4]]), 1, cygrad.tensor([1, 1]))
@@ -166,7 +172,7 @@ def index_select(input, dim, index, *, out=None):
         raise RuntimeError("index_select(): self and result must have the same scalar type")
     if a.ndim == 0 and where.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {where.size} value(s)")
-    check_bounds(where, a.shape[d] if a.ndim else 1)
+    check_bounds(where, a.shape[d] if a.ndim else 1, a.ndim > 1 and (d == 1 or not a.size))
     array = indexing.index_select(a, d, where.reshape(-1))
     return finished(INDEX_SELECT, array, input, None, index, (d, a.shape), out)
 

@@ -21,7 +21,7 @@ from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import rule
-from cygrad._ops.base.checks.common import typed
+from cygrad._ops.base.checks.common import check_constant, typed
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
 from cygrad._ops.common.gradients import adjoint
@@ -323,6 +323,9 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out
         )
     rtol = bound(rcond, "linalg_pinv", "rcond") if rtol is None else bound(rtol, "linalg_pinv", "rtol")
     bounds, is_hermitian = (bound(atol, "linalg_pinv", "atol"), rtol), bool(hermitian)
+    for name, value in zip(("atol", "rtol"), bounds, strict=True):
+        if isinstance(value, Tensor):
+            check_constant(value, "linalg_pinv", name)
     if not hermitian:
         check_finite(t)
     array = kernels.pinv(array_of(t), *values_of_bounds(bounds), is_hermitian)

@@ -221,6 +221,9 @@ class _Storage:
     def __len__(self) -> int:
         return len(self._flat)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __getitem__(self, place: Any) -> Any:
         self._check_readable()
         if isinstance(place, int) and not -len(self) <= place < len(self):
@@ -408,7 +411,13 @@ class TypedStorage(_Storage):
     __slots__ = ()
 
     def __init__(
-        self, content: Any = (), *, wrap_storage: Any = None, dtype: _dtype | None = None, device: Any = None
+        self,
+        content: Any = (),
+        *,
+        wrap_storage: Any = None,
+        dtype: _dtype | None = None,
+        device: Any = None,
+        _internal: bool = False,
     ) -> None:
         kind = dtype or get_default_dtype()
         if wrap_storage is not None:
@@ -503,6 +512,15 @@ class TypedStorage(_Storage):
     def _untyped_storage(self) -> UntypedStorage:
         return self.untyped()
 
+    @property
+    def _dtype(self) -> _dtype:
+        return self._flat.dtype
+
+
+# PyTorch's own names for methods that it calls without a warning that the class is deprecated
+for _name in "data_ptr element_size __getitem__ is_shared nbytes resize_ __setitem__ share_memory_ size".split():
+    setattr(TypedStorage, f"_{_name.strip('_') if _name[0] == '_' else _name}", getattr(TypedStorage, _name))
+
 
 def from_file(
     filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
@@ -574,6 +592,18 @@ def storage(self):
         "directly, use tensor.untyped_storage() instead of tensor.storage()"
     )
     return TypedStorage(require(self, "storage"))
+
+
+def storage_type(self):
+    """Return the class of storages of this tensor's dtype.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).storage_type()
+    <class 'cygrad.FloatStorage'>
+    """
+    from cygrad._ops.shape.legacy_storages import storage_class  # which few programs need
+
+    return storage_class(type_name(require(self, "storage_type").dtype).rpartition(".")[2]) or TypedStorage
 
 
 def _typed_storage(self):
@@ -654,7 +684,7 @@ def _geometry(t):
     return t.storage_offset(), t.shape, t.stride()
 
 
-methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_, is_set_to)}
+methods = {f.__name__: f for f in (untyped_storage, storage, storage_type, _typed_storage, set_, is_set_to)}
 functions = publish(
     globals(),
     {

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from cygrad._core.graph.internals import tensor_of
-from cygrad._core.types.dtypes import by_name
+from cygrad._core.types.dtypes import by_name, dtype_named
 
 DTYPES = {
     "BFloat16": "bfloat16",
@@ -25,7 +25,7 @@ DTYPES = {
 
 def type_name(dtype):
     """Return the name of the class of storages of a dtype."""
-    names = [name for name, kind in DTYPES.items() if by_name()[kind] is dtype]
+    names = [name for name, kind in DTYPES.items() if kind == dtype.name]
     return f"torch.{names[0]}Storage" if names else "torch.storage.TypedStorage"
 
 
@@ -35,7 +35,7 @@ def dtype_called(kind):
     if not (name.startswith("torch.") and name.endswith("Storage")):
         return None
     found = DTYPES.get(name.removeprefix("torch.").removesuffix("Storage"))
-    return None if found is None else by_name()[found]
+    return None if found is None else dtype_named(found)
 
 
 def elements_of(buffer, byte_order, count, offset, dtype):

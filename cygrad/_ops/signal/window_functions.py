@@ -8,12 +8,14 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.tensor.predicates import strided
 from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integer
+from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.creation import check_place, delivered, is_sparse_layout, type_of_new
 
 HANN = (0.5, 0.5)
@@ -134,6 +136,7 @@ def kaiser_window(
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
     place = (dtype, layout, device, pin_memory, requires_grad)
+    beta = number_argument(beta, "kaiser_window", "beta", 3, "float")
     return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
@@ -154,6 +157,7 @@ def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_
     if layout is not strided:
         raise ValueError(f"{function} is implemented for strided tensors only, got: {layout}")
     checked_lengths((length,))
+    more = tuple(value.detach().item() if isinstance(value, Tensor) else value for value in more)
     array = made(place, kernel, length, bool(sym), *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 

@@ -397,7 +397,10 @@ def type_of(self, dtype=None, non_blocking=False):
 
 
 def clone(self, *, memory_format=None):
-    """Return a copy with its own indices and values."""
+    """Return a copy with its own indices and values. Raises RuntimeError for any memory format, as PyTorch does."""
+    if memory_format is not None:
+        words = str(memory_format).removeprefix("torch.").removesuffix("_format").split("_")
+        raise RuntimeError(f"unsupported memory format option {''.join(map(str.capitalize, words))}")
     a = array(self)
     values = entries(self).clone()
     if isinstance(a, Compressed):

@@ -148,8 +148,12 @@ def _stride(self, dim=None):
     return (0,) * self.ndim if dim is None else 0
 
 
-def _zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+def _zeros_like(
+    input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+):
     wanted = layout or input.layout
+    if memory_format is not None and wanted._name != "strided":
+        raise RuntimeError("memory format option is only supported by strided tensors")
     place = input.device if device is None else device
     kind = dtype or input.dtype
     if not is_sparse(input) or wanted._name == "strided":

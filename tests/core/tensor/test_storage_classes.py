@@ -4,6 +4,8 @@ import copy
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -234,3 +236,27 @@ def test_typed_storage_names_its_bytes():
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         typed = torch.ones(2).storage()
     assert typed._untyped_storage.data_ptr() == typed.data_ptr() and typed._untyped_storage.nbytes() == 8
+
+
+def test_the_class_of_a_tensor():
+    assert torch.ones(2).storage_type() is torch.FloatStorage
+    assert torch.ones(2, dtype=torch.bool).storage_type() is torch.BoolStorage
+    assert torch.ones(2, dtype=torch.uint16).storage_type() is torch.TypedStorage
+
+
+def test_names_are_known_where_bfloat16_has_not_been_used():
+    program = """
+import cygrad as torch
+storage = torch.ones(2)._typed_storage()
+assert storage._pickle_storage_type() == "FloatStorage"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_methods_without_a_warning():
+    storage = torch.FloatStorage(4, _internal=True)
+    storage._setitem(slice(0, 2), 3)
+    assert (storage._size(), storage._nbytes(), storage._element_size()) == (4, 16, 4)
+    assert storage._getitem(1) == 3 and storage._dtype is torch.FloatStorage._dtype is torch.float32
+    assert storage._data_ptr() == storage.data_ptr() and not storage._is_shared()
+    assert sys.getsizeof(torch.FloatStorage(100)) - sys.getsizeof(torch.FloatStorage(0)) == 400

@@ -396,3 +396,16 @@ def test_scalars_of_numpy_cannot_be_aliased():
     assert torch.asarray(np.float32(1)).item() == 1
     with pytest.raises(RuntimeError, match="can't alias NumPy scalars. Either remove copy=False"):
         torch.asarray(np.float32(1), copy=False)
+
+
+def test_types_and_methods_of_one_dtype_refuse_others():
+    x, whole = torch.ones(2), torch.tensor([1, 2])
+    assert x.new(x) is not x and x.new(x).tolist() == [1, 1]
+    for make in (x.new, torch.FloatTensor):
+        with pytest.raises(TypeError, match=r"expected TensorOptions\(dtype=float, .*\(got TensorOptions\(dtype=long"):
+            make(whole)
+
+
+def test_types_of_one_dtype_have_no_subclasses():
+    with pytest.raises(TypeError, match=r"type 'torch.FloatTensor' is not an acceptable base type"):
+        type("Own", (torch.FloatTensor,), {})

@@ -171,6 +171,16 @@ ERRORS = {
         IndexError,
         "index out of range in self",
     ),
+    "index_select along dimension 1": (
+        lambda x: torch.ones(2, 3).index_select(1, torch.tensor([0, 7])),
+        RuntimeError,
+        "INDICES element is out of DATA bounds, id=7 axis_dim=3",
+    ),
+    "index_select of nothing": (
+        lambda x: torch.ones(0, 3).index_select(1, torch.tensor([0, -1])),
+        RuntimeError,
+        "INDICES element is out of DATA bounds, id=-1 axis_dim=3",
+    ),
     "index_select with a matrix": (
         lambda x: x.index_select(0, torch.tensor([[0]])),
         IndexError,

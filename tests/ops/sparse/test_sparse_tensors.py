@@ -322,3 +322,13 @@ def test_data_of_another_layout():
     assert dense.equal(torch.ones(2, 2)) and sparse.to_dense().equal(torch.eye(2)) and dense._version == 0
     sparse.data = torch.ones(2, 2).to_sparse()
     assert sparse._nnz() == 4
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_memory_formats_are_for_dense_tensors(convert):
+    x = convert(torch.eye(2))
+    for make in (torch.empty_like, torch.zeros_like):
+        with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
+            make(x, memory_format=torch.preserve_format)
+    with pytest.raises(RuntimeError, match="unsupported memory format option ChannelsLast"):
+        x.clone(memory_format=torch.channels_last)

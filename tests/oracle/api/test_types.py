@@ -32,8 +32,8 @@ SAME = {
     r"numpy\.ndarray|np\.ndarray\[Any, Any\]": "ndarray",
 }
 
-# PyTorch says None, or a list without the type of its items, or that a tuple is any sequence.
-OTHER_RESULTS = {"split_copy", "split_with_sizes_copy", "unbind_copy", "tolist", "Tensor.split"}
+# PyTorch says None, a list without the type of its items, that a tuple is any sequence, or a storage for its class.
+OTHER_RESULTS = {"split_copy", "split_with_sizes_copy", "unbind_copy", "tolist", "Tensor.split", "storage_type"}
 # PyTorch's `alpha` may be None and the second operand of `@` a number in the stubs alone; `celu` takes complex factors
 # there and refuses them when it runs; `hx` is a tensor for all recurrent functions but `lstm`; `Storage` is both kinds.
 OTHER_PARAMETERS = {

@@ -137,15 +137,22 @@ def _is_of(kind, value):
     if kind is int:
         return is_integer(value) and not isinstance(value, bool)
     if kind is float:
-        return isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim)
+        return _is_number(value)
     return isinstance(value, kind)
 
 
-def number_argument(value, function, name, position):
+def _is_number(value):
+    """Whether a value passes as a number; a tensor that requires grad does not, since its gradient would be lost."""
+    if isinstance(value, Tensor):
+        return not value.ndim and not value.requires_grad
+    return isinstance(value, (int, float, np.number))
+
+
+def number_argument(value, function, name, position, kind="Number"):
     """Convert a user-supplied number, possibly a 0-dim tensor, to a float."""
-    if isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim):
+    if _is_number(value):
         return float(value)
-    raise messages.wrong_type(function, name, position, "Number", value)
+    raise messages.wrong_type(function, name, position, kind, value)
 
 
 def check_unbatched(name, *tensors):

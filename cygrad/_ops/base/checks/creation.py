@@ -43,7 +43,8 @@ def negative_length():
 
 def number(value, function, name, position):
     """Convert a NumPy number or 0-dim tensor to a Python number. Raises TypeError for other values."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc" or (isinstance(value, Tensor) and value.ndim == 0):
+    is_tensor = isinstance(value, Tensor) and value.ndim == 0 and not value.requires_grad
+    if is_tensor or isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value.item()
     raise messages.wrong_type(function, name, position, "Number", value)
 
