@@ -396,3 +396,31 @@ def test_scalars_of_numpy_cannot_be_aliased():
     assert torch.asarray(np.float32(1)).item() == 1
     with pytest.raises(RuntimeError, match="can't alias NumPy scalars. Either remove copy=False"):
         torch.asarray(np.float32(1), copy=False)
+
+
+@pytest.mark.parametrize("make", [torch.Tensor, torch.FloatTensor, torch.ones(2).new])
+def test_legacy_constructors_take_no_device_beside_a_tensor(make):
+    with pytest.raises(RuntimeError, match="^Legacy tensor constructor of the form"):
+        make(torch.ones(2), device="cpu")
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor])
+def test_lists_that_contain_themselves(make):
+    itself = [0]
+    itself.append(itself)
+    for data in (itself, [[1, 2], itself], (itself, 3)):
+        with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+            make(data)
+
+
+def test_lengths_whose_strides_overflow():
+    with pytest.raises(RuntimeError, match="^Stride calculation overflowed"):
+        torch.empty(0, 4, 2**61)
+    with pytest.raises(RuntimeError, match="^Storage size calculation overflowed"):
+        torch.empty(8, 8, 2**29, 2**29)
+
+
+def test_read_only_buffers_warn():
+    torch.frombuffer(bytearray(4), dtype=torch.int8)
+    with pytest.warns(UserWarning, match="^The given buffer is not writable"):
+        assert torch.frombuffer(bytes(4), dtype=torch.int8).tolist() == [0, 0, 0, 0]
