@@ -144,7 +144,7 @@ def composed(data, bounds, reduce, axis, initial):
 
 
 def _rows(data, bounds, axis):
-    """Return the row of each element among those of all segments, where one more in each batch is for what is in none."""
+    """Return the row of each element among those of all segments; each batch has one more, for what is in none."""
     size, segments, batches = data.shape[axis], bounds.shape[-1] - 1, math.prod(data.shape[:axis])
     places = arange(size, device=data.device).expand(batches, size).contiguous()
     owner = searchsorted(bounds.reshape(batches, segments + 1), places, right=True).sub_(1)
