@@ -6,6 +6,7 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.record import result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.sparse import coordinates as kernels
 from cygrad._kernels.sparse.array import Coordinates
 from cygrad._kernels.sparse.errors import not_for
@@ -23,7 +24,7 @@ from cygrad._ops.sparse.entries import (
 )
 from cygrad._ops.sparse.shapes import repeated
 from cygrad._ops.sparse.tensor import array, is_sparse
-from cygrad._ops.sparse.writing import written
+from cygrad._ops.sparse.writing import check_castable, delivered, written
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -40,7 +41,13 @@ def _is_number(value):
 
 def add(input, other, *, alpha=1, out=None):
     """`input + alpha * other`, where one is sparse: two sparse tensors of one shape, or a dense and a sparse one."""
-    return written(out, _add(input, other, alpha))
+    return _delivered_sum(out, _add(input, other, alpha))
+
+
+def _delivered_sum(out, result):
+    if out is not None:
+        check_castable(result.dtype, out.dtype, "add")
+    return delivered(out, result)
 
 
 def _add(input, other, alpha):
@@ -114,6 +121,8 @@ def _add_entries(target, sparse, alpha):
 
 def add_(self, other, *, alpha=1):
     """Add a sparse tensor to this one in place."""
+    if isinstance(other, Tensor):
+        check_castable(result_type((self, other)), self.dtype, "add")
     if is_sparse(self):
         return written(self, _add(self, other, alpha))
     _check_dense_sum(self, other)
@@ -122,7 +131,7 @@ def add_(self, other, *, alpha=1):
 
 def sub(input, other, *, alpha=1, out=None):
     """`input - alpha * other`, where one is sparse."""
-    return written(out, _add(input, other, -alpha))
+    return _delivered_sum(out, _add(input, other, -alpha))
 
 
 def sub_(self, other, *, alpha=1):
@@ -142,7 +151,10 @@ def rsub(self, other):
 
 def mul(input, other, *, out=None):
     """`input * other`, where one is sparse: the product is sparse."""
-    return written(out, _mul(input, other))
+    found = _mul(input, other)
+    if out is not None:
+        check_castable(found.dtype, out.dtype, "mul")
+    return delivered(out, found)
 
 
 def _mul(input, other):
@@ -207,7 +219,11 @@ def _mismatch(shape, other):
 
 def mul_(self, other):
     """Multiply this tensor by another in place."""
-    return written(self, _mul(self, other)) if is_sparse(self) else self.mul_(to_dense(other))
+    if not is_sparse(self):
+        return self.mul_(to_dense(other))
+    found = _mul(self, other)
+    check_castable(found.dtype, self.dtype, "mul")
+    return written(self, found)
 
 
 def _require_divisor(input, other):
@@ -225,7 +241,7 @@ def div(input, other, *, rounding_mode=None, out=None):
     _require_divisor(input, other)
     if rounding_mode is not None:
         input = coalesce(input)
-    return written(out, with_values(input, entries(input).div(other, rounding_mode=rounding_mode)))
+    return delivered(out, with_values(input, entries(input).div(other, rounding_mode=rounding_mode)))
 
 
 def div_(self, other, *, rounding_mode=None):
@@ -252,12 +268,21 @@ def pow(input, exponent, *, out=None):
     if not input.is_sparse:
         raise RuntimeError("unsupported tensor layout: SparseCsr")
     input = coalesce(input)
-    return written(out, with_values(input, entries(input) ** exponent))
+    return delivered(out, with_values(input, entries(input) ** exponent))
+
+
+def float_power(input, exponent, *, out=None):
+    """`pow` in float64 or complex128."""
+    if not is_sparse(input):
+        raise not_for("pow.Scalar" if not isinstance(input, Tensor) else "pow.Tensor_Tensor", "SparseCPU")
+    names = by_name()
+    is_complex = input.is_complex() or isinstance(exponent, complex)
+    return pow(input.to(names["complex128" if is_complex else "float64"]), exponent, out=out)
 
 
 def neg(input, *, out=None):
     """`-input`."""
-    return written(out, with_values(input, -entries(input)))
+    return delivered(out, with_values(input, -entries(input)))
 
 
 def neg_(self):
@@ -284,7 +309,7 @@ _PREDICATES = "isinf isnan isneginf isposinf signbit".split()
 def _of_values(name):
     def function(input, *args, out=None, **kwargs):
         input = coalesce(input) if input.is_sparse else input
-        return written(out, with_values(input, getattr(entries(input), name)(*args, **kwargs)))
+        return delivered(out, with_values(input, getattr(entries(input), name)(*args, **kwargs)))
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -393,6 +418,7 @@ forms = {
     **_elementwise,
     "positive": positive,
     "square": square,
+    "float_power": float_power,
     "conj": conj,
     "resolve_conj": positive,
     "resolve_neg": positive,

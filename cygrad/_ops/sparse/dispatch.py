@@ -18,7 +18,7 @@ from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import KEPT, array, is_sparse, without_history
 
-_MODULES = ("arithmetic", "conversions", "products", "reductions", "shapes")
+_MODULES = ("arithmetic", "conversions", "low_rank", "products", "reductions", "shapes")
 # PyTorch's words in errors for functions that it writes in terms of others.
 _REFUSED = {
     "numpy": lambda self: TypeError(
