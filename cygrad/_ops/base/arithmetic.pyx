@@ -120,6 +120,7 @@ cpdef Tensor rsub(object input, object other, object alpha=1):
     if not isinstance(other, Tensor):
         number_argument(RSUB, other, "other", 2)
     check_not_bool(input, other)
+    alpha = number_of_alpha(alpha, RSUB)
     if type(alpha) is not int or alpha != 1:
         t = alpha_times(t, alpha, result_type((input, other)))
     array = run2(RSUB, other, t, None)
@@ -133,6 +134,7 @@ cdef Py_ssize_t FEW = chunks.FEW
 
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
     """Apply the op to `input` and `alpha * other` and record it as one node."""
+    alpha = number_of_alpha(alpha, op)
     cdef dtype kind = result_type((input, other))
     cdef object a = as_type(input, kind), b = as_type(other, kind), array = None
     cdef object target = None if out is None else held_array(out)
@@ -146,6 +148,14 @@ cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor ou
     if out is None:
         return record2(op, array, input, other, (alpha,))
     return write_into(op, out, array, (input, other), (alpha,))
+
+
+cdef object number_of_alpha(object alpha, OpDef op):
+    """Return `alpha` as a number if it is a tensor, which is rare."""
+    if not isinstance(alpha, Tensor):
+        return alpha
+    from cygrad._ops.base.checks.common import factor_of
+    return factor_of(alpha, op, "alpha")
 
 
 def with_scaled(OpDef op, alpha, dtype kind, a, b):
