@@ -67,10 +67,7 @@ def _add(input, other, alpha):
         return to_sparse(_add(to_sparse(input), to_sparse(other), alpha), layout=input.layout)
     b = array(other)
     if len(a.indices) != len(b.indices):
-        raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {len(a.indices)} != "
-            f"{len(b.indices)}"
-        )
+        return _sum_with_none(input, other, alpha)
     first, second = entries(input), entries(other)
     second = second if alpha == 1 else second * alpha
     if _same_indices(a.indices, b.indices):
@@ -79,6 +76,20 @@ def _add(input, other, alpha):
     kind = result_type((first, second))
     joined = built(indices, cat([first.to(kind), second.to(kind)]), a.shape)
     return coalesce(joined) if a.is_coalesced and b.is_coalesced else joined
+
+
+def _sum_with_none(input, other, alpha):
+    """Add tensors that differ in their numbers of sparse dimensions, of which one must have no values."""
+    a, b = array(input), array(other)
+    kind = result_type((input, other))
+    if not b.indices.shape[1]:
+        return with_values(input, entries(input).to(kind))
+    if not a.indices.shape[1]:
+        return with_values(other, entries(other).to(kind) * alpha)
+    raise RuntimeError(
+        f"add: expected 'self' and 'other' to have same density, but 'self' has {len(a.indices)} sparse dimensions "
+        f"while 'other' has {len(b.indices)} sparse dimensions"
+    )
 
 
 def _same_indices(a, b):
@@ -226,11 +237,11 @@ def mul_(self, other):
     return written(self, found)
 
 
-def _require_divisor(input, other):
+def _require_divisor(input, other, kind=""):
     if not is_sparse(input) or not _is_number(other):
         shape = list(other.shape) if isinstance(other, Tensor) else []
         raise RuntimeError(
-            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+            f"Sparse {kind}division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
         )
     if not input.is_sparse:
         raise RuntimeError("unsupported tensor layout: SparseCsr")
@@ -251,11 +262,13 @@ def div_(self, other, *, rounding_mode=None):
 
 def floor_divide(input, other, *, out=None):
     """`input / other`, rounded down."""
+    _require_divisor(input, other, "floor ")
     return div(input, other, rounding_mode="floor", out=out)
 
 
 def floor_divide_(self, other):
     """Divide this tensor in place, rounding down."""
+    _require_divisor(self, other, "floor ")
     return div_(self, other, rounding_mode="floor")
 
 
@@ -385,6 +398,11 @@ def reflected_pow(self, base):
     raise array(self).refused("pow.Scalar")
 
 
+def reflected_floor_divide(self, other):
+    """Raise the error for division, rounded down, by a sparse tensor."""
+    _require_divisor(other, self, "floor ")
+
+
 def reflected_div(self, other):
     """Raise the error for division by a sparse tensor."""
     _require_divisor(other, self)
@@ -438,6 +456,7 @@ forms = {
     "__rtruediv__": reflected_div,
     "__itruediv__": div_,
     "__floordiv__": floor_divide,
+    "__rfloordiv__": reflected_floor_divide,
     "__ifloordiv__": floor_divide_,
     "__pow__": pow,
     "__rpow__": reflected_pow,

@@ -38,7 +38,7 @@ def _values_rule(n, g):
 VALUES = unregistered("values", _values_rule, "ValuesBackward0")
 
 
-def built(indices, values, shape, is_coalesced=False):
+def built(indices, values, shape, is_coalesced=None):
     """Return the sparse tensor with the array `indices` and the dense tensor `values`."""
     a = Coordinates(indices, array_of(values), shape, is_coalesced)
     return recorded(BUILT, a, (values,), (indices, values.shape))

@@ -191,8 +191,8 @@ def cat(tensors, dim=0, *, out=None):
     for position, a in enumerate(arrays[1:], 1):
         if len(a.indices) != n or a.ndim != first.ndim:
             raise RuntimeError(
-                "All tensors must have the same number of sparse and dense dimensions. "
-                f"The tensor at position {position} has {len(a.indices)}, {a.ndim - len(a.indices)}."
+                f"All tensors must have the same sparse_dim and dense_dim: {n}, {first.ndim - n}, but tensor at "
+                f"position {position} has {len(a.indices)}, {a.ndim - len(a.indices)}."
             )
         if any(i != dim and x != y for i, (x, y) in enumerate(zip(first.shape, a.shape))):
             raise RuntimeError(
