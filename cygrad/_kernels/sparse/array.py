@@ -93,15 +93,15 @@ class Coordinates(SparseArray):
     """Elements by their coordinates: `indices` (sparse dimensions, n) and `values` (n, dense dimensions).
 
     An element at coordinates that occur several times is the sum of the values there, unless the array `is_coalesced`:
-    then coordinates are in order, and occur once. Fewer than two count as such unless it is said that they do not.
+    then coordinates are in order, and occur once. Fewer than two count as such unless `_coalesced_` has denied it.
     """
 
     __slots__ = ("indices", "is_coalesced")
     layout = "sparse_coo"
 
-    def __init__(self, indices, values, shape, is_coalesced=None):
+    def __init__(self, indices, values, shape, is_coalesced=False):
         self.indices, self.values, self.shape = indices, values, tuple(shape)
-        self.is_coalesced = indices.shape[1] < 2 if is_coalesced is None else bool(is_coalesced)
+        self.is_coalesced = is_coalesced or indices.shape[1] < 2
 
     parts = property(lambda self: (self.indices, self.values))
 

@@ -84,7 +84,7 @@ def sparse_coo_tensor(
     check_coordinates(places, content, size, is_checked(places, checking.is_on or check_invariants))
     if is_coalesced and (checking.is_on or check_invariants):
         _check_coalesced(places, size)
-    return _finished(built(places, given, size, is_coalesced or None), requires_grad)
+    return _finished(built(places, given, size, bool(is_coalesced)), requires_grad)
 
 
 _CALLS = (

@@ -132,7 +132,9 @@ def _coalesced_(self, coalesced):
             "_coalesced_(): the coordinates are out of order or occur several times\n"
             "  call .coalesce(), which sorts and adds"
         )
-    replace_array(self, Coordinates(a.indices, a.values, a.shape, bool(coalesced)), "_coalesced_")
+    noted = Coordinates(a.indices, a.values, a.shape, bool(coalesced))
+    noted.is_coalesced = bool(coalesced)  # of fewer than two values, too
+    replace_array(self, noted, "_coalesced_")
     return self
 
 

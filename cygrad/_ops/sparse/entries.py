@@ -38,7 +38,7 @@ def _values_rule(n, g):
 VALUES = unregistered("values", _values_rule, "ValuesBackward0")
 
 
-def built(indices, values, shape, is_coalesced=None):
+def built(indices, values, shape, is_coalesced=False):
     """Return the sparse tensor with the array `indices` and the dense tensor `values`."""
     a = Coordinates(indices, array_of(values), shape, is_coalesced)
     return recorded(BUILT, a, (values,), (indices, values.shape))
@@ -165,4 +165,11 @@ def with_values(tensor, values, shape=None):
     a = array(tensor)
     if isinstance(a, Compressed):
         return compressed(a.bounds, a.plain, values, a.shape, a.layout)
-    return built(a.indices, values, a.shape if shape is None else shape, a.is_coalesced)
+    return beside(a, a.indices, values, a.shape if shape is None else shape)
+
+
+def beside(a, indices, values, shape):
+    """Return the sparse tensor of these parts, which counts as coalesced if the sparse array `a` does."""
+    found = built(indices, values, shape)
+    array(found).is_coalesced = a.is_coalesced
+    return found
