@@ -54,7 +54,7 @@ def _add(input, other, alpha):
     if is_sparse(input) and not is_sparse(other):
         if input.is_sparse or not isinstance(other, Tensor):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-        return _dense_sum(other.mul(alpha) if alpha != 1 else other, input, 1)
+        return _dense_sum(_scaled(other, alpha, result_type((input, other))), input, 1)
     if not isinstance(input, Tensor):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if not is_sparse(input):
@@ -68,14 +68,19 @@ def _add(input, other, alpha):
     b = array(other)
     if len(a.indices) != len(b.indices):
         return _sum_with_none(input, other, alpha)
-    first, second = entries(input), entries(other)
-    second = second if alpha == 1 else second * alpha
+    kind = result_type((input, other))
+    first, second = entries(input), _scaled(entries(other), alpha, kind)
     if _same_indices(a.indices, b.indices):
         return built(a.indices, first + second, a.shape, a.is_coalesced and b.is_coalesced)
     indices = np.concatenate([a.indices, b.indices], 1)
-    kind = result_type((first, second))
-    joined = built(indices, cat([first.to(kind), second.to(kind)]), a.shape)
+    joined = built(indices, cat([first.to(kind), second]), a.shape)
     return coalesce(joined) if a.is_coalesced and b.is_coalesced else joined
+
+
+def _scaled(values, alpha, kind):
+    """Return `alpha * values` in the dtype of the sum: unsigned numbers would wrap around in their own."""
+    values = values.to(kind)
+    return values if alpha == 1 else values * alpha
 
 
 def _sum_with_none(input, other, alpha):
@@ -85,7 +90,7 @@ def _sum_with_none(input, other, alpha):
     if not b.indices.shape[1]:
         return with_values(input, entries(input).to(kind))
     if not a.indices.shape[1]:
-        return with_values(other, entries(other).to(kind) * alpha)
+        return with_values(other, _scaled(entries(other), alpha, kind))
     raise RuntimeError(
         f"add: expected 'self' and 'other' to have same density, but 'self' has {len(a.indices)} sparse dimensions "
         f"while 'other' has {len(b.indices)} sparse dimensions"
@@ -127,7 +132,7 @@ def _add_entries(target, sparse, alpha):
     places = a.indices if isinstance(a, Coordinates) else elements_of(a)
     if not isinstance(a, Coordinates):
         values = one_by_one(values, a)
-    return add_at(target, places, values if alpha == 1 else values * alpha)
+    return add_at(target, places, values if alpha == 1 else _scaled(values, alpha, target.dtype))
 
 
 def add_(self, other, *, alpha=1):

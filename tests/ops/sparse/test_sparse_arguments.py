@@ -129,3 +129,16 @@ def test_the_old_way_to_make_sparse_tensors():
 def test_errors(call, error, message):
     with pytest.raises(error, match=f"^{message}"):
         call(DENSE.to_sparse())
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32, torch.uint8])
+def test_differences_of_unsigned_numbers_have_the_dtype_of_the_result(layout, dtype):
+    first, second = DENSE.to(dtype) + 1, DENSE.to(torch.uint8)
+    sparse = getattr(second, layout)()
+    expected = first - second
+    assert torch.equal(first - sparse, expected)
+    assert torch.equal((getattr(first, layout)() - sparse).to_dense(), expected)
+    assert torch.equal(first.clone().sub_(sparse), expected)
+    if layout == "to_sparse_csr":
+        assert torch.equal(first.to_sparse_csr() - second, expected)
