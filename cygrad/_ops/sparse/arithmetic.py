@@ -80,6 +80,8 @@ def _add(input, other, alpha):
 def _scaled(values, alpha, kind):
     """Return `alpha * values` in the dtype of the sum: unsigned numbers would wrap around in their own."""
     values = values.to(kind)
+    none = values.detach()[:0]
+    none.add(none, alpha=alpha)  # raises for numbers that do not fit the dtype
     return values if alpha == 1 else values * alpha
 
 
@@ -132,7 +134,8 @@ def _add_entries(target, sparse, alpha):
     places = a.indices if isinstance(a, Coordinates) else elements_of(a)
     if not isinstance(a, Coordinates):
         values = one_by_one(values, a)
-    return add_at(target, places, values if alpha == 1 else _scaled(values, alpha, target.dtype))
+    is_plain = type(alpha) is int and alpha == 1
+    return add_at(target, places, values if is_plain else _scaled(values, alpha, target.dtype))
 
 
 def add_(self, other, *, alpha=1):

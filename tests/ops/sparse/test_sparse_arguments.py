@@ -142,3 +142,14 @@ def test_differences_of_unsigned_numbers_have_the_dtype_of_the_result(layout, dt
     assert torch.equal(first.clone().sub_(sparse), expected)
     if layout == "to_sparse_csr":
         assert torch.equal(first.to_sparse_csr() - second, expected)
+
+
+@pytest.mark.parametrize("first", ["to_sparse", "to_sparse_csr", "to_dense"])
+def test_alpha_has_the_kind_of_the_result(first):
+    second = DENSE.long().to_sparse_csr() if first == "to_sparse_csr" else DENSE.long().to_sparse()
+    integers = getattr(DENSE.long(), first)()
+    for alpha, message in ((2.5, "For integral input tensors, argument alpha"), (True, "Boolean alpha only supported")):
+        with pytest.raises(RuntimeError, match=f"^{message}"):
+            torch.add(integers, second, alpha=alpha)
+    found = torch.add(getattr(DENSE, first)(), second, alpha=2.5)
+    assert torch.equal(found.to_dense(), DENSE * 3.5)
