@@ -362,7 +362,7 @@ cpdef tuple checked_lengths(tuple shape):
             raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {list(shape)}")
         bytes_needed *= max(<double>length, 1)
     if bytes_needed >= 2.0 ** 63:
-        if math.prod([max(n, 1) for n in shape[1:]]) >= 2 ** 63:
+        if 0 in shape and math.prod(shape[:shape.index(0)]) < 2 ** 59:      # it needs no bytes, but has strides
             raise RuntimeError(f"Stride calculation overflowed with sizes={list(shape)}")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     return shape

@@ -414,10 +414,12 @@ def test_lists_that_contain_themselves(make):
 
 
 def test_lengths_whose_strides_overflow():
-    with pytest.raises(RuntimeError, match="^Stride calculation overflowed"):
-        torch.empty(0, 4, 2**61)
-    with pytest.raises(RuntimeError, match="^Storage size calculation overflowed"):
-        torch.empty(8, 8, 2**29, 2**29)
+    for lengths in ((0, 4, 2**61), (5, 0, 2**62, 4)):
+        with pytest.raises(RuntimeError, match="^Stride calculation overflowed"):
+            torch.empty(lengths)
+    for lengths in ((8, 8, 2**29, 2**29), (1, 2, 2**62), (2**62, 4, 0)):
+        with pytest.raises(RuntimeError, match="^Storage size calculation overflowed"):
+            torch.empty(lengths)
 
 
 def test_read_only_buffers_warn():
