@@ -153,15 +153,17 @@ def _stride(self, dim=None):
 def _zeros_like(
     input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
 ):
-    if memory_format is not None:
-        raise RuntimeError("memory format option is only supported by strided tensors")
     wanted = layout or input.layout
+    if memory_format is not None and wanted._name != "strided":
+        raise RuntimeError("memory format option is only supported by strided tensors")
     place = input.device if device is None else device
     kind = dtype or input.dtype
     if not is_sparse(input) or wanted._name == "strided":
         from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
 
-        return zeros(tuple(input.shape), dtype=kind, device=place, requires_grad=requires_grad)
+        found = zeros(tuple(input.shape), dtype=kind, device=place)
+        found = found if memory_format is None else found.clone(memory_format=memory_format)
+        return found.requires_grad_(requires_grad)
     if wanted._name != "sparse_coo":
         return creation.new_zeros_in(wanted, input.shape, kind, place, requires_grad)
     return _emptied(input.detach().to(device=place, dtype=kind), input.shape, requires_grad)

@@ -153,3 +153,11 @@ def test_alpha_has_the_kind_of_the_result(first):
             torch.add(integers, second, alpha=alpha)
     found = torch.add(getattr(DENSE, first)(), second, alpha=2.5)
     assert torch.equal(found.to_dense(), DENSE * 3.5)
+
+
+def test_dense_tensors_like_sparse_ones_have_a_memory_format():
+    x = torch.zeros(2, 3, 4, 5).to_sparse()
+    for make in (torch.empty_like, torch.zeros_like):
+        found = make(x, layout=torch.strided, memory_format=torch.channels_last, requires_grad=True)
+        assert found.stride() == (60, 1, 15, 3) and found.requires_grad
+        assert make(x, layout=torch.strided, memory_format=torch.preserve_format).is_contiguous()
