@@ -154,7 +154,7 @@ cdef object number_of_alpha(object alpha, OpDef op):
     """Return `alpha` as a number if it is a tensor, which is rare."""
     if not isinstance(alpha, Tensor):
         return alpha
-    from cygrad._ops.base.checks.common import factor_of
+    from cygrad._ops.base.checks.common import factor_of  # few programs pass a tensor
     return factor_of(alpha, op, "alpha")
 
 
