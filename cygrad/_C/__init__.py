@@ -46,7 +46,7 @@ _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", 
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
 _OF_PACKAGE |= {"_DisableFuncTorch": "_C._functorch._DisableFuncTorch"}
 _OF_PACKAGE |= {"_DisableTorchDispatch": "utils._mode_utils.no_dispatch"}
-_OF_PACKAGE["is_grad_enabled"] = "is_grad_enabled"
+_OF_PACKAGE |= {"_infer_size": "broadcast_shapes", "is_grad_enabled": "is_grad_enabled"}
 _TABLES = ("_VariableFunctions", "_fft", "_linalg", "_special")
 has_lapack = True  # NumPy's
 

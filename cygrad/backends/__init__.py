@@ -1,12 +1,14 @@
-"""Settings of PyTorch's backend libraries, accepted for compatibility; only the GPU ones have an effect."""
+"""Settings of PyTorch's backend libraries; only those of GPUs and of opt_einsum have an effect."""
 
 import importlib.util as _util
 import sys as _sys
 from contextlib import contextmanager as _contextmanager
 from contextlib import nullcontext as _nullcontext
+from importlib import import_module as _import_module
 from importlib.machinery import ModuleSpec as _ModuleSpec
 from types import ModuleType as _ModuleType
 
+from cygrad._library import later as _later
 from cygrad.backends import _absent, cpu, cuda, cudnn, quantized
 
 __all__ = [
@@ -26,6 +28,8 @@ __all__ = [
     "quantized",
     "xnnpack",
 ]
+
+_contractions = _later("cygrad._ops.linalg.contractions")  # only programs that call `einsum` need it
 
 
 @_contextmanager
@@ -68,8 +72,69 @@ def _set_fastpath_enabled(value):
     mha._enabled = value
 
 
-def _module(name, doc, **members):
-    module = _ModuleType(f"{__name__}.{name}", doc)
+class _OptEinsum(_ModuleType):
+    """The type of `opt_einsum`: a module whose settings are those that `einsum` reads."""
+
+    @property
+    def enabled(self):
+        """Whether it orders the operands of `einsum`; True at first."""
+        return _contractions.search["enabled"]
+
+    @enabled.setter
+    def enabled(self, value):
+        _set_search(enabled=value)
+
+    @property
+    def strategy(self):
+        """How it looks for an order: "auto", "greedy" or "optimal"."""
+        return _contractions.search["strategy"]
+
+    @strategy.setter
+    def strategy(self, value):
+        _set_search(strategy=value)
+
+
+def _get_opt_einsum():
+    """Return the package, or None if it is not installed."""
+    return _import_module("opt_einsum") if _find_opt_einsum() else None
+
+
+def _set_search(enabled=None, strategy=None):
+    """Change the settings that are given, and return both as they were. Raises ValueError for those without a sense."""
+    search = _contractions.search
+    before = search["enabled"], search["strategy"]
+    if enabled is None:
+        enabled = before[0]
+    elif enabled and not _find_opt_einsum():
+        raise ValueError(
+            "opt_einsum is not available, so setting `enabled` to True has no effect: einsum multiplies from left to "
+            "right.\n  to fix it: pip install opt_einsum"
+        )
+    if strategy is None:
+        strategy = before[1]
+    elif strategy not in ("auto", "greedy", "optimal"):
+        raise ValueError(f"`strategy` must be one of the following: [auto, greedy, optimal] but is {strategy}")
+    elif not enabled:
+        raise ValueError(
+            f"opt_einsum is not enabled, so setting a `strategy` to {strategy} will not be meaningful\n"
+            "  to fix it: set `enabled` to True as well"
+        )
+    search.update(enabled=bool(enabled), strategy=strategy)
+    return before
+
+
+@_contextmanager
+def _search_flags(enabled=None, strategy=None):
+    """A block with these settings of the search for the order of the operands of `einsum`."""
+    before = _set_search(enabled, strategy)
+    try:
+        yield
+    finally:
+        _contractions.search.update(zip(("enabled", "strategy"), before))
+
+
+def _module(name, doc, kind=_ModuleType, **members):
+    module = kind(f"{__name__}.{name}", doc)
     module.__spec__ = _ModuleSpec(module.__name__, None)
     module.__dict__.update(members, __all__=sorted(members))
     _sys.modules[module.__name__] = module
@@ -120,5 +185,9 @@ openmp = _module("openmp", "OpenMP, which is not used: threads are our own (`set
 opt_einsum = _module(
     "opt_einsum",
     "The package opt_einsum, which orders three or more operands of `einsum` if it is installed.",
+    _OptEinsum,
+    flags=_search_flags,
+    get_opt_einsum=_get_opt_einsum,
     is_available=_find_opt_einsum,
+    set_flags=_set_search,
 )

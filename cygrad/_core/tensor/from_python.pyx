@@ -14,6 +14,7 @@ from numpy cimport (
     NPY_BOOL, NPY_CDOUBLE, NPY_DOUBLE, NPY_FLOAT, NPY_INT64, NPY_UINT64, PyArray_DATA, PyArray_SIZE,
     PyArray_TYPE, ndarray, npy_intp)
 
+import math
 import operator
 
 import numpy as np
@@ -127,6 +128,8 @@ cdef dtype inferred(object data, int depth):
     for value in data:
         if type(value) is last:             # most sequences hold values of one type
             continue
+        if value is data:
+            raise TypeError("new(): self-referential lists are incompatible")
         other = inferred(value, depth - 1)
         if other is not None:
             found = other if found is None else promote_types(found, other)
@@ -323,6 +326,9 @@ def legacy_array(tuple args, dict named, dtype wanted, str kind="cpu"):
     data = args[0]
     if len(args) == 1:
         if isinstance(data, Tensor):
+            if named.get("device") is not None:
+                raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+                                   "supported.  Use torch.tensor(...) or torch.as_tensor(...) instead.")
             return held_array(<Tensor>data)
         if isinstance(data, Size):
             return sized(tuple(data), wanted)
@@ -356,5 +362,7 @@ cpdef tuple checked_lengths(tuple shape):
             raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {list(shape)}")
         bytes_needed *= max(<double>length, 1)
     if bytes_needed >= 2.0 ** 63:
+        if 0 in shape and math.prod(shape[:shape.index(0)]) < 2 ** 59:      # it needs no bytes, but has strides
+            raise RuntimeError(f"Stride calculation overflowed with sizes={list(shape)}")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     return shape

@@ -93,7 +93,7 @@ class Coordinates(SparseArray):
     """Elements by their coordinates: `indices` (sparse dimensions, n) and `values` (n, dense dimensions).
 
     An element at coordinates that occur several times is the sum of the values there, unless the array `is_coalesced`:
-    then coordinates are in order, and occur once.
+    then coordinates are in order, and occur once. Fewer than two count as such unless `_coalesced_` has denied it.
     """
 
     __slots__ = ("indices", "is_coalesced")

@@ -1,5 +1,7 @@
 """Checks that the parts of a sparse tensor fit together. All raise RuntimeError."""
 
+import math
+
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import is_array
@@ -8,6 +10,12 @@ from cygrad._kernels.device.cupy_library import is_array
 def is_checked(array, wanted):
     """Whether to compare indices with the size: always in main memory; on a GPU, which would wait, on demand."""
     return wanted or not is_array(array)
+
+
+def check_numel(shape):
+    """Refuse sizes of more elements than 64 bits can count: a number could not stand for each coordinate."""
+    if math.prod(shape) >= 2**63:
+        raise RuntimeError(f"numel: integer multiplication overflow\n  of the size {list(shape)}")
 
 
 def check_coordinates(indices, values, shape, check):
@@ -31,6 +39,7 @@ def check_coordinates(indices, values, shape, check):
             f"values has incorrect size, expected {[nnz, *shape[sparse_dim:]]}, got {list(values.shape)}\n"
             "  the last dimensions of the size are those of the values"
         )
+    check_numel(shape)
     if check and indices.shape[1]:
         for dim, (row, length) in enumerate(zip(indices, shape)):
             low, high = int(row.min()), int(row.max())

@@ -6,6 +6,7 @@ creation.pyx.
 
 import numpy as np
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import spread
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import publish
@@ -89,8 +90,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """Return the memory of an object with Python's buffer protocol (bytes, bytearray, array, mmap, ...) as a vector.
 
     It starts `offset` bytes from the beginning and has `count` elements, or all that follow. If the buffer is
-    read-only, so is the tensor: changing it in place raises RuntimeError. Raises ValueError for a buffer that is empty,
-    too short, or not a multiple of the element size.
+    read-only, so is the tensor: a warning says so, and changing it in place raises RuntimeError. Raises ValueError for
+    a buffer that is empty, too short, or not a multiple of the element size.
 
     >>> import cygrad
     >>> cygrad.frombuffer(bytearray([1, 0, 2, 0]), dtype=cygrad.int16)
@@ -119,6 +120,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         raise ValueError(
             f"buffer length ({length - first} bytes) after offset ({first} bytes) must be a multiple of element size "
             f"({size})"
+        )
+    if view.readonly:
+        warn(
+            "The given buffer is not writable, and neither is the tensor: changing it in place raises RuntimeError. "
+            "Clone it, or pass a bytearray, to change it."
         )
     result = sharing(np.frombuffer(view, wanted.numpy, number_of, first))
     return result.requires_grad_() if requires_grad else result

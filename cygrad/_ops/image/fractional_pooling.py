@@ -53,8 +53,8 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
         if len(output_ratio) != dims:
             raise ValueError(f"{function} requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = [int(n * ratio) for n, ratio in zip(t.shape[t.dim() - dims :], output_ratio)]
-    kernel = numbers(kernel_size, function, "kernel_size", 2, dims)
-    size = numbers(output_size, function, "output_size", 3, dims)
+    kernel = _lengths(kernel_size, function, "kernel_size", 2, dims)
+    size = _lengths(output_size, function, "output_size", 3, dims)
     if t.dim() not in (dims + 1, dims + 2):
         if t.dim() < dims + 1:
             limit = max(t.dim(), 1)
@@ -64,22 +64,39 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
         raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(t.shape)}")
     if not t.is_floating_point():
         raise messages.not_implemented_for("check_uniform_bounds", t.dtype)
+    for d in range(t.dim() - dims - 1, t.dim()):
+        if t.shape[d] == 0:
+            raise RuntimeError(
+                f"{function}(): Expected input to have non-zero size for non-batch dimensions, but got"
+                f"{list(t.shape)} with dimension {d} being empty."
+            )
     batch, channels = (1 if t.dim() == dims + 1 else t.shape[0]), t.shape[t.dim() - dims - 1]
     if samples is None:
         samples = rand(batch, channels, dims, dtype=t.dtype, device=t.device)
     check_samples(t, samples, batch, channels, dims)
     image = tuple(t.shape[t.dim() - dims :])
     for word, n, k, m in zip(WORDS[-dims:], image, kernel, size):
-        if k < 1 or m < 1:
-            raise RuntimeError(f"{function}(): kernel_size and output_size must be positive, but got {k} and {m}")
+        if k < 1 or m < 0:
+            raise RuntimeError(
+                f"{function}(): kernel_size must be positive and output_size not negative, but got {k} and {m}"
+            )
         if m + k - 1 > n - (dims == 3):
             raise RuntimeError(f"{function}(): pool {word} {k} too large relative to input {word} {n}")
     drawn = as_float32(array_of(samples))[:batch].reshape(-1, dims)  # there may be more than images
-    values, places = maxima(as_float32(array_of(t)), dims, lambda part: windows(drawn[part], image, size, kernel))
-    if not t.numel():
-        shape = (*t.shape[: t.dim() - dims], *size)
-        values, places = np.empty(shape, array_of(t).dtype), np.empty(shape, np.int64)
+    if t.numel() and min(size):
+        values, places = maxima(as_float32(array_of(t)), dims, lambda part: windows(drawn[part], image, size, kernel))
+    else:
+        shape, like = (*t.shape[: t.dim() - dims], *size), array_of(t)
+        values, places = np.empty(shape, like.dtype, like=like), np.empty(shape, np.int64, like=like)
     return recorded(FRACTIONAL[dims], t, values, places, dims, hint=(kernel, size, samples))
+
+
+def _lengths(value, function, name, position, dims):
+    """Expand an int to `dims` of them; a sequence must have as many."""
+    if isinstance(value, (tuple, list)) and len(value) != dims:
+        many = "three Ints" if dims == 3 else "Ints"
+        raise RuntimeError(f"{function}: {name} must either be a single Int or tuple of {many}")
+    return numbers(value, function, name, position, dims)
 
 
 def maxima(array, dims, tables_of):

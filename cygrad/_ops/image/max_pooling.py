@@ -25,6 +25,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.registry.dispatch import is_asked
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import Geometry, geometry
 from cygrad._kernels.device.cupy_library import gpu_class, on_device
@@ -264,6 +265,7 @@ def adaptive(dims, input, size):
     if min(size) < 0:
         raise RuntimeError(f"{function}(): elements of output_size must not be negative, but got {list(size)}")
     check_elements(t, function, integers=False)
+    checked_lengths((*shape[: len(shape) - dims], *size))
     image = shape[len(shape) - dims :]
     if all(m and n % m == 0 for n, m in zip(image, size)):
         kernel = tuple([n // m for n, m in zip(image, size)])

@@ -105,7 +105,7 @@ def added(op, inputs, beta, alpha, out):
     """Compute and record the op on operands that have passed the checks."""
     args = beta, alpha
     for value in args:
-        if not isinstance(value, FACTORS) or isinstance(value, Tensor) and value.ndim:
+        if not isinstance(value, FACTORS) or isinstance(value, Tensor) and (value.ndim or value.requires_grad):
             raise messages.fits_none(op.name)
         if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in inputs):
             raise RuntimeError(f"value cannot be converted to type {messages.c_word(inputs[0])} without overflow")

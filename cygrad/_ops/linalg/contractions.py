@@ -264,13 +264,17 @@ def planned_for(equation, shapes):
     return planned(terms, output, shapes)
 
 
+# Whether and how opt_einsum looks for an order: the settings `enabled` and `strategy` of `backends.opt_einsum`.
+search = {"enabled": True, "strategy": "auto"}
+
+
 def pairs_in_order(parts, output):
     """Return the pairs of operands to multiply, in order; each product is appended to the list.
 
-    The order comes from opt_einsum if that is installed, and goes from left to right otherwise.
+    The order comes from opt_einsum if that is installed and not switched off, and goes from left to right otherwise.
     """
     n = len(parts)
-    if n > 2:
+    if n > 2 and search["enabled"]:
         try:
             import opt_einsum  # optional
         except ImportError:
@@ -279,7 +283,8 @@ def pairs_in_order(parts, output):
             terms = [part.labels for part in parts]
             sides = ["".join(map(opt_einsum.get_symbol, labels)) for labels in (*terms, output)]
             equation = ",".join(sides[:-1]) + "->" + sides[-1]
-            path = opt_einsum.contract_path(equation, *[part.shape for part in parts], shapes=True)[0]
+            shapes = [part.shape for part in parts]
+            path = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=search["strategy"])[0]
             if all(len(pair) == 2 for pair in path):
                 return path
     return [(0, 1)] + [(0, length - 1) for length in range(n - 1, 1, -1)] if n > 1 else []
@@ -310,7 +315,8 @@ def einsum(*args):
     operand takes its diagonal. "..." stands for the unnamed dimensions, which broadcast. Spaces are ignored.
     `einsum(operand, [0, 1], operand, [1, 2], [0, 2])` is the same with numbers below 52 in place of letters.
 
-    With more than two operands, opt_einsum, if installed, determines the order of multiplication. Raises RuntimeError
+    With more than two operands, opt_einsum, if installed, determines the order of multiplication; settings are in
+    `backends.opt_einsum`. Raises RuntimeError
     for equations that do not fit the operands.
 
     >>> import cygrad

@@ -80,9 +80,9 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     one of minimum norm if there are several. The residuals are the squared norms of the columns of A X - B if m > n and
     all matrices have rank n, else they are empty; the default driver "gelsy" never computes them. "gels" assumes that A
     has full rank and does not compute it; "gelsd" and "gelss", which are the same here, also return singular values.
-    Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients, for a rank that is
-    locally constant: of B, P^H g with the pseudoinverse P; of A, that of `linalg.pinv` for g B^H. Raises RuntimeError
-    for mismatched shapes, LinAlgError if "gels" finds A rank-deficient.
+    Those up to `rcond` (eps * max(m, n)) times the largest count as 0; "gelsd" ignores an `rcond` of 1 or more. Saves A
+    and B. Gradients, for a rank that is locally constant: of B, P^H g with the pseudoinverse P; of A, that of
+    `linalg.pinv` for g B^H. Raises RuntimeError for mismatched shapes, LinAlgError if "gels" finds A rank-deficient.
 
     >>> import cygrad
     >>> A, B = cygrad.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cygrad.tensor([[1.0], [3.0], [5.0]])
@@ -102,7 +102,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     m, n = a.shape[-2:]
     if driver == "gels":
         rcond = None
-    elif rcond is None:
+    elif rcond is None or driver == "gelsd" and rcond >= 1:  # where LAPACK takes its default
         rcond = np.finfo(a.dtype).eps * max(m, n)
     x, rank, values, info = kernels.lstsq(a, columns, rcond, driver in ("gelsd", "gelss"))
     check_rank(info, t.dim())

@@ -27,13 +27,21 @@ from cygrad._ops.shape.diagonals import diag_embed
 # -- random projections --
 
 
-def approximate_basis(a, q, niter):
-    """Return orthonormal columns (m, q) that approximately span the range of A: Halko et al., algorithm 4.4."""
-    basis = linalg_qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype, device=a.device)))[0]
+def svd_by_products(times, adjoint_times, shape, q, niter, kind):
+    """Approximate the singular values of a matrix that is given by two functions: products with it and its adjoint.
+
+    Orthonormal columns span its range approximately: Halko et al., algorithm 4.4. `kind`: its dtype and device.
+    """
+    m, n = shape
+    if m < n:
+        u, s, v = svd_by_products(adjoint_times, times, (n, m), q, niter, kind)
+        return v, s, u
+    basis = linalg_qr(times(randn(n, q, **kind)))[0]
     for _ in range(niter):
-        basis = linalg_qr(matmul(adjoint(a), basis))[0]
-        basis = linalg_qr(matmul(a, basis))[0]
-    return basis
+        basis = linalg_qr(adjoint_times(basis))[0]
+        basis = linalg_qr(times(basis))[0]
+    u, s, vh = linalg_svd(adjoint(adjoint_times(basis)), False)
+    return matmul(basis, u), s, adjoint(vh)
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
@@ -52,13 +60,14 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if M is not None:
         a = sub(a, expand(require(M, "svd_lowrank", "M", 4), a.shape))
-    m, n = a.shape[-2:]
-    wide = m < n
-    a = adjoint(a) if wide else a
-    basis = approximate_basis(a, q, niter)
-    u, s, vh = linalg_svd(matmul(adjoint(basis), a), False)
-    u, v = matmul(basis, u), adjoint(vh)
-    return (v, s, u) if wide else (u, s, v)
+
+    def times(x):
+        return matmul(a, x)
+
+    def adjoint_times(x):
+        return matmul(adjoint(a), x)
+
+    return svd_by_products(times, adjoint_times, a.shape[-2:], q, niter, {"dtype": a.dtype, "device": a.device})
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):
@@ -74,13 +83,19 @@ def pca_lowrank(A, q=None, center=True, niter=2):
             [0.]])
     """
     a = require(A, "pca_lowrank", "A")
-    m, n = a.shape[-2:]
+    q = checked_count(a.shape, q, niter)
+    return svd_lowrank(sub(a, mean(a, -2, True)) if center else a, q, niter)
+
+
+def checked_count(shape, q, niter):
+    """Return how many components to compute, or raise ValueError for arguments of `pca_lowrank` that do not fit."""
+    m, n = shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(sub(a, mean(a, -2, True)) if center else a, q, niter)
+    return q
 
 
 # -- LOBPCG --
@@ -159,27 +174,37 @@ def lobpcg(
     tensor([9., 8.])
     """
     t = require(A, "lobpcg", "A")
-    if t.dim() < 2 or t.shape[-1] != t.shape[-2]:
-        raise AssertionError(f"A must be square, got shape {t.shape}")
-    k = (1 if X is None else X.shape[-1]) if k is None else k
-    n = (k if X is None else X.shape[-1]) if n is None else n
+    k, n = checked_counts(t, k, X, n)
     m = t.shape[-1]
-    if m < 3 * n:
-        raise ValueError(
-            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
-            f"requested eigenpairs (={n})"
-        )
     t = div(add(t, adjoint(t)), 2) if is_recorded(t) else t
     start = randn(*t.shape[:-2], m, n, dtype=t.dtype, device=t.device) if X is None else require(X, "lobpcg", "X", 4)
     check_unbatched("lobpcg", B, start)
     a = array_of(t)
-    tol = np.finfo(a.dtype).eps ** 0.5 if tol is None else tol
-    steps = 1000 if niter is None or niter < 0 else niter
-    options = steps, tol, largest is None or bool(largest)
+    options = options_of(niter, tol, largest, a.dtype)
     others = tuple(None if other is None else array_of(other) for other in (B, iK))
     arrays = each_lobpcg(a, others, array_of(start), options, watcher(t, B, tracker))
     arrays = arrays[0][..., :k].copy(), arrays[1][..., :k].copy()
     return record_outputs(LOBPCG, arrays, (t, B), (B is not None,), 2)
+
+
+def checked_counts(t, k, x, n):
+    """Return the numbers of wanted pairs and of vectors, or raise an error for a matrix that LOBPCG does not take."""
+    if t.dim() < 2 or t.shape[-1] != t.shape[-2]:
+        raise AssertionError(f"A must be square, got shape {t.shape}")
+    k = (1 if x is None else x.shape[-1]) if k is None else k
+    n = (k if x is None else x.shape[-1]) if n is None else n
+    if t.shape[-1] < 3 * n:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={t.shape[-1]}) is smaller than 3 x the "
+            f"number of requested eigenpairs (={n})"
+        )
+    return k, n
+
+
+def options_of(niter, tol, largest, dtype):
+    """Return the steps, the tolerance and the end of the spectrum that arguments of `lobpcg` mean."""
+    tolerance = np.finfo(dtype).eps ** 0.5 if tol is None else tol
+    return 1000 if niter is None or niter < 0 else niter, tolerance, largest is None or bool(largest)
 
 
 def each_lobpcg(a, matrices, start, options, report):

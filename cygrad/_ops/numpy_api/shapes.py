@@ -213,20 +213,25 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     return tuple(grid.clone() if copy else grid for grid in grids)
 
 
-def along(axis):
+def along(axis, name, least):
     def function(ary, indices_or_sections):
+        if as_tensor(ary).ndim < least:
+            raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
         return split(ary, indices_or_sections, axis)
 
     return function
 
 
-means("vsplit")(along(0))
-means("dsplit")(along(2))
+means("vsplit")(along(0, "vsplit", 2))
+means("dsplit")(along(2, "dsplit", 3))
 
 
 @means("hsplit")
 def hsplit(ary, indices_or_sections):
-    return split(ary, indices_or_sections, 1 if as_tensor(ary).ndim > 1 else 0)
+    ndim = as_tensor(ary).ndim
+    if ndim == 0:
+        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+    return split(ary, indices_or_sections, 1 if ndim > 1 else 0)
 
 
 @means("unstack")

@@ -329,7 +329,8 @@ NONZERO = declare(
 def nonzero(input, *, as_tuple=False, out=None):
     """Return the indices of the nonzero elements: one row of int64 indices per element.
 
-    With `as_tuple`, returns a tuple of index tensors, one for each dimension, that can be used to index `input`.
+    With `as_tuple`, returns a tuple of index tensors, one for each dimension, that can be used to index `input`. Raises
+    RuntimeError for `out` with `as_tuple`.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1, 0], [0, 5]])
@@ -342,6 +343,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     t = tensor_argument(NONZERO, input, "input", 1)
     if not as_tuple:
         return apply_n(NONZERO, (t,), None, out)
+    if out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     a = array_of(t)
     return tuple([record_n(NONZERO, dense(index), (t,)) for index in axis_ops.nonzero(a if a.ndim else a.reshape(1)).T])
 

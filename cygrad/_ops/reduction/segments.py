@@ -16,7 +16,9 @@ from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.creation import full
 from cygrad._ops.base.views import view
 from cygrad._ops.creation.ranges import arange
+from cygrad._ops.elementwise.selection import where
 from cygrad._ops.reduction.searching import searchsorted
+from cygrad._ops.shape.padding import pad
 from cygrad._ops.shape.stacking import cat
 
 _AMAX, _AMIN = ("amax", -math.inf), ("amin", math.inf)
@@ -27,15 +29,49 @@ _KINDS |= {"max": _AMAX, "min": _AMIN}
 
 def segment_rule(n, g):
     data, (reduce, axis, initial, bounds, *_) = n.saved(0), n.args
+    if reduce not in ("sum", "mean", "prod"):
+        return _to_extrema(g, data, n.saved_result(), bounds, axis)
     is_recorded = not get_modes()
     leaf = view(data, data.shape) if is_recorded else data.detach()
     before = set_modes(0)
     try:
         if not leaf.requires_grad:
             leaf.requires_grad_()
-        return grad([composed(leaf, bounds, reduce, axis, initial)], [leaf], [g], create_graph=is_recorded)[0]
+        found = grad([composed(leaf, bounds, reduce, axis, initial)], [leaf], [g], create_graph=is_recorded)[0]
     finally:
         set_modes(before)
+    return _beside_nan(found, g, data, bounds, axis, initial) if reduce == "prod" else found
+
+
+def _to_extrema(g, data, found, bounds, axis):
+    """Share the gradient of each extremum among the elements equal to it; a nan counts as one, as in PyTorch."""
+    rows = _rows(data, bounds, axis)
+    is_extremum = (data.detach() == _of_elements(found.detach(), data, bounds, axis, rows)) | data.isnan()
+    counts = _counts(is_extremum, bounds, axis, rows)
+    return _of_elements(g, data, bounds, axis, rows) * (is_extremum / counts.clamp_(min=1).to(g.dtype))
+
+
+def _beside_nan(found, g, data, bounds, axis, initial):
+    """Give a nan that is the only one of its segment the product of the others, where a quotient would be nan."""
+    rows, is_nan = _rows(data, bounds, axis), data.isnan()
+    others = composed(data.masked_fill(is_nan, 1.0), bounds, "prod", axis, initial)
+    is_only_one = is_nan & (_counts(is_nan, bounds, axis, rows) == 1)
+    return where(is_only_one, _of_elements(g * others, data, bounds, axis, rows), found)
+
+
+def _of_elements(t, data, bounds, axis, rows):
+    """Return what `t` has for the segment of each element, and 0 for an element in none."""
+    segments, batches, inner = bounds.shape[-1] - 1, math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    padded = pad(t.reshape(batches, segments, inner), (0, 0, 0, 1))
+    return padded.view(batches * (segments + 1), inner).index_select(0, rows).view(data.shape)
+
+
+def _counts(mask, bounds, axis, rows):
+    """Return how many elements of its segment a mask holds, for each element."""
+    batches, inner = math.prod(mask.shape[:axis]), math.prod(mask.shape[axis + 1 :])
+    counts = rows.new_zeros(batches * bounds.shape[-1], inner)
+    counts.index_add_(0, rows, mask.to(rows.dtype).reshape(rows.shape[0], inner))
+    return counts.index_select(0, rows).view(mask.shape)
 
 
 SEGMENT_REDUCE = declare(
@@ -91,12 +127,7 @@ def composed(data, bounds, reduce, axis, initial):
     (kind, neutral), size = _KINDS[reduce], data.shape[axis]
     segments = bounds.shape[-1] - 1
     batches, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
-    bounds = bounds.reshape(batches, segments + 1)
-    places = arange(size, device=data.device).expand(batches, size).contiguous()
-    owner = searchsorted(bounds, places, right=True).sub_(1)
-    del places
-    owner.masked_fill_((owner < 0) | (owner >= segments), segments)  # the last one is not returned
-    rows = owner.add_(arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
+    rows = _rows(data, bounds, axis)
     start = neutral if initial is None else initial
     found = full((batches * (segments + 1), inner), start, dtype=data.dtype, device=data.device)
     values = data.reshape(batches * size, inner)
@@ -106,9 +137,19 @@ def composed(data, bounds, reduce, axis, initial):
         found = found.index_reduce(0, rows, values, kind)
     found = found.view(batches, segments + 1, inner)[:, :segments]
     if kind == "mean":
+        bounds = bounds.reshape(batches, segments + 1)
         counts = (bounds[:, 1:] - bounds[:, :-1]).unsqueeze(2)
         found = found / (counts if initial is None else counts.clamp(min=1))
     return found.reshape(*data.shape[:axis], segments, *data.shape[axis + 1 :]).contiguous()
+
+
+def _rows(data, bounds, axis):
+    """Return the row of each element among those of all segments; each batch has one more, for what is in none."""
+    size, segments, batches = data.shape[axis], bounds.shape[-1] - 1, math.prod(data.shape[:axis])
+    places = arange(size, device=data.device).expand(batches, size).contiguous()
+    owner = searchsorted(bounds.reshape(batches, segments + 1), places, right=True).sub_(1)
+    owner.masked_fill_((owner < 0) | (owner >= segments), segments)
+    return owner.add_(arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
 
 
 def _bounds(lengths, offsets, axis, data, unsafe):

@@ -130,9 +130,10 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if t.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {t.ndim}")
-    if plane[0] == plane[1] or abs(plane[0] - plane[1]) == t.ndim:
+    turned = tuple([wrap_dim(dim, t.ndim) for dim in plane])
+    if turned[0] == turned[1]:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
-    return apply1_args(ROT90, t, (count, tuple([wrap_dim(dim, t.ndim) for dim in plane])), None)
+    return apply1_args(ROT90, t, (count, turned), None)
 
 
 def reversed_(self):

@@ -6,6 +6,7 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.record import result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.sparse import coordinates as kernels
 from cygrad._kernels.sparse.array import Coordinates
 from cygrad._kernels.sparse.errors import not_for
@@ -23,7 +24,7 @@ from cygrad._ops.sparse.entries import (
 )
 from cygrad._ops.sparse.shapes import repeated
 from cygrad._ops.sparse.tensor import array, is_sparse
-from cygrad._ops.sparse.writing import written
+from cygrad._ops.sparse.writing import check_castable, delivered, written
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -40,14 +41,20 @@ def _is_number(value):
 
 def add(input, other, *, alpha=1, out=None):
     """`input + alpha * other`, where one is sparse: two sparse tensors of one shape, or a dense and a sparse one."""
-    return written(out, _add(input, other, alpha))
+    return _delivered_sum(out, _add(input, other, alpha))
+
+
+def _delivered_sum(out, result):
+    if out is not None:
+        check_castable(result.dtype, out.dtype, "add")
+    return delivered(out, result)
 
 
 def _add(input, other, alpha):
     if is_sparse(input) and not is_sparse(other):
         if input.is_sparse or not isinstance(other, Tensor):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-        return _dense_sum(other.mul(alpha) if alpha != 1 else other, input, 1)
+        return _dense_sum(_scaled(other, alpha, result_type((input, other))), input, 1)
     if not isinstance(input, Tensor):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if not is_sparse(input):
@@ -60,18 +67,36 @@ def _add(input, other, alpha):
         return to_sparse(_add(to_sparse(input), to_sparse(other), alpha), layout=input.layout)
     b = array(other)
     if len(a.indices) != len(b.indices):
-        raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {len(a.indices)} != "
-            f"{len(b.indices)}"
-        )
-    first, second = entries(input), entries(other)
-    second = second if alpha == 1 else second * alpha
+        return _sum_with_none(input, other, alpha)
+    kind = result_type((input, other))
+    first, second = entries(input), _scaled(entries(other), alpha, kind)
     if _same_indices(a.indices, b.indices):
         return built(a.indices, first + second, a.shape, a.is_coalesced and b.is_coalesced)
     indices = np.concatenate([a.indices, b.indices], 1)
-    kind = result_type((first, second))
-    joined = built(indices, cat([first.to(kind), second.to(kind)]), a.shape)
+    joined = built(indices, cat([first.to(kind), second]), a.shape)
     return coalesce(joined) if a.is_coalesced and b.is_coalesced else joined
+
+
+def _scaled(values, alpha, kind):
+    """Return `alpha * values` in the dtype of the sum: unsigned numbers would wrap around in their own."""
+    values = values.to(kind)
+    none = values.detach()[:0]
+    none.add(none, alpha=alpha)  # raises for numbers that do not fit the dtype
+    return values if alpha == 1 else values * alpha
+
+
+def _sum_with_none(input, other, alpha):
+    """Add tensors that differ in their numbers of sparse dimensions, of which one must have no values."""
+    a, b = array(input), array(other)
+    kind = result_type((input, other))
+    if not b.indices.shape[1]:
+        return with_values(input, entries(input).to(kind))
+    if not a.indices.shape[1]:
+        return with_values(other, _scaled(entries(other), alpha, kind))
+    raise RuntimeError(
+        f"add: expected 'self' and 'other' to have same density, but 'self' has {len(a.indices)} sparse dimensions "
+        f"while 'other' has {len(b.indices)} sparse dimensions"
+    )
 
 
 def _same_indices(a, b):
@@ -109,11 +134,14 @@ def _add_entries(target, sparse, alpha):
     places = a.indices if isinstance(a, Coordinates) else elements_of(a)
     if not isinstance(a, Coordinates):
         values = one_by_one(values, a)
-    return add_at(target, places, values if alpha == 1 else values * alpha)
+    is_plain = type(alpha) is int and alpha == 1
+    return add_at(target, places, values if is_plain else _scaled(values, alpha, target.dtype))
 
 
 def add_(self, other, *, alpha=1):
     """Add a sparse tensor to this one in place."""
+    if isinstance(other, Tensor):
+        check_castable(result_type((self, other)), self.dtype, "add")
     if is_sparse(self):
         return written(self, _add(self, other, alpha))
     _check_dense_sum(self, other)
@@ -122,7 +150,7 @@ def add_(self, other, *, alpha=1):
 
 def sub(input, other, *, alpha=1, out=None):
     """`input - alpha * other`, where one is sparse."""
-    return written(out, _add(input, other, -alpha))
+    return _delivered_sum(out, _add(input, other, -alpha))
 
 
 def sub_(self, other, *, alpha=1):
@@ -142,7 +170,10 @@ def rsub(self, other):
 
 def mul(input, other, *, out=None):
     """`input * other`, where one is sparse: the product is sparse."""
-    return written(out, _mul(input, other))
+    found = _mul(input, other)
+    if out is not None:
+        check_castable(found.dtype, out.dtype, "mul")
+    return delivered(out, found)
 
 
 def _mul(input, other):
@@ -207,14 +238,18 @@ def _mismatch(shape, other):
 
 def mul_(self, other):
     """Multiply this tensor by another in place."""
-    return written(self, _mul(self, other)) if is_sparse(self) else self.mul_(to_dense(other))
+    if not is_sparse(self):
+        return self.mul_(to_dense(other))
+    found = _mul(self, other)
+    check_castable(found.dtype, self.dtype, "mul")
+    return written(self, found)
 
 
-def _require_divisor(input, other):
+def _require_divisor(input, other, kind=""):
     if not is_sparse(input) or not _is_number(other):
         shape = list(other.shape) if isinstance(other, Tensor) else []
         raise RuntimeError(
-            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+            f"Sparse {kind}division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
         )
     if not input.is_sparse:
         raise RuntimeError("unsupported tensor layout: SparseCsr")
@@ -225,7 +260,7 @@ def div(input, other, *, rounding_mode=None, out=None):
     _require_divisor(input, other)
     if rounding_mode is not None:
         input = coalesce(input)
-    return written(out, with_values(input, entries(input).div(other, rounding_mode=rounding_mode)))
+    return delivered(out, with_values(input, entries(input).div(other, rounding_mode=rounding_mode)))
 
 
 def div_(self, other, *, rounding_mode=None):
@@ -235,11 +270,13 @@ def div_(self, other, *, rounding_mode=None):
 
 def floor_divide(input, other, *, out=None):
     """`input / other`, rounded down."""
+    _require_divisor(input, other, "floor ")
     return div(input, other, rounding_mode="floor", out=out)
 
 
 def floor_divide_(self, other):
     """Divide this tensor in place, rounding down."""
+    _require_divisor(self, other, "floor ")
     return div_(self, other, rounding_mode="floor")
 
 
@@ -252,12 +289,21 @@ def pow(input, exponent, *, out=None):
     if not input.is_sparse:
         raise RuntimeError("unsupported tensor layout: SparseCsr")
     input = coalesce(input)
-    return written(out, with_values(input, entries(input) ** exponent))
+    return delivered(out, with_values(input, entries(input) ** exponent))
+
+
+def float_power(input, exponent, *, out=None):
+    """`pow` in float64 or complex128."""
+    if not is_sparse(input):
+        raise not_for("pow.Scalar" if not isinstance(input, Tensor) else "pow.Tensor_Tensor", "SparseCPU")
+    names = by_name()
+    is_complex = input.is_complex() or isinstance(exponent, complex)
+    return pow(input.to(names["complex128" if is_complex else "float64"]), exponent, out=out)
 
 
 def neg(input, *, out=None):
     """`-input`."""
-    return written(out, with_values(input, -entries(input)))
+    return delivered(out, with_values(input, -entries(input)))
 
 
 def neg_(self):
@@ -284,7 +330,7 @@ _PREDICATES = "isinf isnan isneginf isposinf signbit".split()
 def _of_values(name):
     def function(input, *args, out=None, **kwargs):
         input = coalesce(input) if input.is_sparse else input
-        return written(out, with_values(input, getattr(entries(input), name)(*args, **kwargs)))
+        return delivered(out, with_values(input, getattr(entries(input), name)(*args, **kwargs)))
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -360,6 +406,11 @@ def reflected_pow(self, base):
     raise array(self).refused("pow.Scalar")
 
 
+def reflected_floor_divide(self, other):
+    """Raise the error for division, rounded down, by a sparse tensor."""
+    _require_divisor(other, self, "floor ")
+
+
 def reflected_div(self, other):
     """Raise the error for division by a sparse tensor."""
     _require_divisor(other, self)
@@ -393,6 +444,7 @@ forms = {
     **_elementwise,
     "positive": positive,
     "square": square,
+    "float_power": float_power,
     "conj": conj,
     "resolve_conj": positive,
     "resolve_neg": positive,
@@ -412,6 +464,7 @@ forms = {
     "__rtruediv__": reflected_div,
     "__itruediv__": div_,
     "__floordiv__": floor_divide,
+    "__rfloordiv__": reflected_floor_divide,
     "__ifloordiv__": floor_divide_,
     "__pow__": pow,
     "__rpow__": reflected_pow,

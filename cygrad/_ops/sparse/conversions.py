@@ -18,6 +18,7 @@ from cygrad._kernels.sparse.array import Compressed, Coordinates
 from cygrad._kernels.sparse.errors import not_for
 from cygrad._ops.sparse.entries import (
     at_coordinates,
+    beside,
     built,
     coalesce,
     compressed,
@@ -405,7 +406,7 @@ def clone(self, *, memory_format=None):
     values = entries(self).clone()
     if isinstance(a, Compressed):
         return compressed(np.array(a.bounds, like=a.bounds), np.array(a.plain, like=a.plain), values, a.shape, a.layout)
-    return built(np.array(a.indices, like=a.indices), values, a.shape, a.is_coalesced)
+    return beside(a, np.array(a.indices, like=a.indices), values, a.shape)
 
 
 def detached(self):

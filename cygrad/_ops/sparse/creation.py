@@ -13,7 +13,7 @@ from cygrad._core.types.size import Size
 from cygrad._kernels.sparse.array import Compressed, Coordinates
 from cygrad._kernels.sparse.coordinates import grouped
 from cygrad._kernels.sparse.errors import not_for
-from cygrad._kernels.sparse.invariants import check_compressed, check_coordinates, is_checked
+from cygrad._kernels.sparse.invariants import check_compressed, check_coordinates, check_numel, is_checked
 from cygrad._ops.base.creation import tensor as made
 from cygrad._ops.sparse.entries import built, coalesce, compressed, entries
 from cygrad._ops.sparse.tensor import array, is_sparse
@@ -76,6 +76,7 @@ def sparse_coo_tensor(
         return _empty_coordinates(tuple(size), dtype, device, requires_grad)
     given = _values_of(values, dtype, device)
     places = _indices_of(indices, given, _int64())
+    given = given if given.ndim else given.reshape(1)
     content = array_of(given)
     if size is None:
         size = _least_size(places, content)
@@ -116,7 +117,9 @@ def _check_coalesced(places, size):
 def _empty_coordinates(size, dtype, device, requires_grad):
     values = made([], dtype=dtype, device=device)
     places = np.zeros((len(size), 0), np.int64, like=array_of(values))
-    return _finished(built(places, values, tuple(int(n) for n in size), False), requires_grad)
+    size = tuple(int(n) for n in size)
+    check_numel(size)
+    return _finished(built(places, values, size), requires_grad)
 
 
 # -- compressed --

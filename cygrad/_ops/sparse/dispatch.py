@@ -18,7 +18,7 @@ from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import KEPT, array, is_sparse, without_history
 
-_MODULES = ("arithmetic", "conversions", "products", "reductions", "shapes")
+_MODULES = ("arithmetic", "conversions", "low_rank", "products", "reductions", "shapes")
 # PyTorch's words in errors for functions that it writes in terms of others.
 _REFUSED = {
     "numpy": lambda self: TypeError(
@@ -132,7 +132,9 @@ def _coalesced_(self, coalesced):
             "_coalesced_(): the coordinates are out of order or occur several times\n"
             "  call .coalesce(), which sorts and adds"
         )
-    replace_array(self, Coordinates(a.indices, a.values, a.shape, bool(coalesced)), "_coalesced_")
+    noted = Coordinates(a.indices, a.values, a.shape, bool(coalesced))
+    noted.is_coalesced = bool(coalesced)  # of fewer than two values, too
+    replace_array(self, noted, "_coalesced_")
     return self
 
 
@@ -159,7 +161,9 @@ def _zeros_like(
     if not is_sparse(input) or wanted._name == "strided":
         from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
 
-        return zeros(tuple(input.shape), dtype=kind, device=place, requires_grad=requires_grad)
+        found = zeros(tuple(input.shape), dtype=kind, device=place)
+        found = found if memory_format is None else found.clone(memory_format=memory_format)
+        return found.requires_grad_(requires_grad)
     if wanted._name != "sparse_coo":
         return creation.new_zeros_in(wanted, input.shape, kind, place, requires_grad)
     return _emptied(input.detach().to(device=place, dtype=kind), input.shape, requires_grad)
@@ -176,6 +180,47 @@ def _new_zeros(self, *size, dtype=None, device=None, requires_grad=False, **name
     lengths = creation.size_of(size)
     place, kind = device or self.device, dtype or self.dtype
     return creation.new_zeros_in(creation.layouts["sparse_coo"], lengths, kind, place, requires_grad)
+
+
+def _new(self, *given, device=None):
+    """Make a tensor as the old `new` does: of nothing, of a size, or of indices, values and a size."""
+    if self.is_sparse and given and isinstance(given[0], Tensor):
+        if len(given) == 1:
+            raise messages.no_such_call("new", given, {}, _NEW)
+        return creation.sparse_coo_tensor(*given, dtype=self.dtype, device=device)
+    return _new_zeros(self, *(given or ((0,),)), device=device)
+
+
+_NEW = (
+    "*, torch.device device = None",
+    "Tensor indices, Tensor values, *, torch.device device = None",
+    "Tensor indices, Tensor values, tuple of ints size, *, torch.device device = None",
+    "tuple of ints size, *, torch.device device = None",
+)
+
+
+def _zeros_into(
+    *lengths, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    from cygrad._ops.sparse.writing import written  # which imports `tensor`, as this module does
+
+    if not is_sparse(out):
+        raise _refused("zeros", lengths, {})
+    if dtype not in (None, out.dtype):
+        raise RuntimeError(
+            f"dtype {dtype.type_name} does not match dtype of out parameter ({out.dtype.type_name})\n"
+            "  leave dtype out, or write into a tensor that has it"
+        )
+    if layout not in (None, out.layout):
+        words = creation.word(layout), creation.word(out.layout)
+        raise RuntimeError(f"layout {words[0]} does not match layout of out parameter ({words[1]})")
+    shape = creation.size_of(lengths if size is None else (size,))
+    zeros = creation.new_zeros_in(out.layout, shape, out.dtype, out.device, False)
+    return written(out, zeros, True).requires_grad_(requires_grad or out.requires_grad)
+
+
+def _full_into(*args, **kwargs):
+    raise RuntimeError("full(...) is not implemented for sparse layout\n  only zeros and empty are")
 
 
 def _sparse_resize_(self, size, sparse_dim, dense_dim):
@@ -251,7 +296,7 @@ def _copy_(self, src, non_blocking=False):
             "copy_() between dense and sparse Tensors is not implemented! Found self type = "
             f"{self.type()} and src type = {src.type()}"
         )
-    return written(self, src.clone(), True)
+    return written(self, src.clone(), not array(self).values.size)
 
 
 def _as_tensor(data, dtype=None, device=None, **kwargs):
@@ -285,9 +330,13 @@ forms = {
     "empty_like": _zeros_like,
     "new_zeros": _new_zeros,
     "new_empty": _new_zeros,
-    "new": _new_zeros,
+    "new": _new,
+    "zeros": _zeros_into,
+    "empty": _zeros_into,
+    "ones": _full_into,
+    "full": _full_into,
     "copy_": _copy_,
-    "resize_as_": _copy_,
+    "resize_as_": _resize_as_sparse_,
     "sparse_resize_": _sparse_resize_,
     "resize_as_sparse_": _resize_as_sparse_,
     "new_tensor": _new_tensor,

@@ -165,4 +165,11 @@ def with_values(tensor, values, shape=None):
     a = array(tensor)
     if isinstance(a, Compressed):
         return compressed(a.bounds, a.plain, values, a.shape, a.layout)
-    return built(a.indices, values, a.shape if shape is None else shape, a.is_coalesced)
+    return beside(a, a.indices, values, a.shape if shape is None else shape)
+
+
+def beside(a, indices, values, shape):
+    """Return the sparse tensor of these parts, which counts as coalesced if the sparse array `a` does."""
+    found = built(indices, values, shape)
+    array(found).is_coalesced = a.is_coalesced
+    return found

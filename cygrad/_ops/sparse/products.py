@@ -18,7 +18,7 @@ from cygrad._ops.sparse.creation import word
 from cygrad._ops.sparse.entries import at_coordinates, built, coalesce, compressed, entries
 from cygrad._ops.sparse.shapes import matrix_transpose, select
 from cygrad._ops.sparse.tensor import array, is_sparse, recorded
-from cygrad._ops.sparse.writing import written
+from cygrad._ops.sparse.writing import delivered
 
 
 def matrix_of(tensor):
@@ -157,7 +157,7 @@ SPARSE_PRODUCT = unregistered(
 
 def mm(input, mat2, *, out=None):
     """Return the matrix product."""
-    return written(out, multiplied(input, mat2))
+    return delivered(out, multiplied(input, mat2))
 
 
 def mv(input, vec, *, out=None):
@@ -169,7 +169,7 @@ def mv(input, vec, *, out=None):
         )
     if input.shape[-1] != vec.shape[-1]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
-    return written(out, multiplied(input, vec.unsqueeze(1)).squeeze(1))
+    return delivered(out, multiplied(input, vec.unsqueeze(1)).squeeze(1))
 
 
 def bmm(input, mat2, *, out=None):
@@ -186,8 +186,8 @@ def bmm(input, mat2, *, out=None):
     if input.shape[2] != mat2.shape[1]:
         raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
     if not len(mat2):
-        return written(out, mat2.new_zeros((0, input.shape[1], mat2.shape[2])))
-    return written(out, stack([multiplied(select(input, 0, i), mat2[i], True) for i in range(len(mat2))]))
+        return delivered(out, mat2.new_zeros((0, input.shape[1], mat2.shape[2])))
+    return delivered(out, stack([multiplied(select(input, 0, i), mat2[i], True) for i in range(len(mat2))]))
 
 
 def matmul(input, other, *, out=None):
@@ -213,7 +213,7 @@ def linear(input, weight, bias=None):
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """Return `beta * input + alpha * (mat1 @ mat2)`."""
-    return written(out, added(input, mat1, mat2, beta, alpha, False))
+    return delivered(out, added(input, mat1, mat2, beta, alpha, False))
 
 
 def added(input, mat1, mat2, beta, alpha, keeps_pattern):
@@ -226,6 +226,25 @@ def added(input, mat1, mat2, beta, alpha, keeps_pattern):
     if is_sparse(base) and not is_sparse(scaled):
         return scaled + base
     return (base if is_sparse(base) else base.expand(product.shape)) + scaled
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """Return `beta * input + alpha * (mat @ vec)` for a matrix by compressed rows or columns."""
+    if is_sparse(input) or is_sparse(vec) or mat.is_sparse:
+        raise not_for("addmv", backend("sparse_coo", vec.device.type != "cpu"))
+    product = mv(mat, vec)
+    scaled = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return delivered(out, scaled)
+    return delivered(out, (input if beta == 1 else input * beta).expand(product.shape) + scaled)
+
+
+def addmv_(self, mat, vec, *, beta=1, alpha=1):
+    """Multiply this tensor by `beta` and add `alpha * (mat @ vec)`, in place."""
+    found = addmv(self, mat, vec, beta=beta, alpha=alpha)
+    if found.shape != self.shape:
+        raise RuntimeError(f"Expected out tensor to have size {list(found.shape)}, but got {list(self.shape)} instead")
+    return self.copy_(found)
 
 
 def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
@@ -257,7 +276,7 @@ def hspmm(mat1, mat2, *, out=None):
     _require_coordinates(mat1, "hspmm")
     product = multiplied(mat1, mat2)
     rows = kernels.grouped(array(mat1).indices[:1], mat1.shape[:1])[0]
-    return written(out, built(rows, at_coordinates(product, rows), product.shape))
+    return delivered(out, built(rows, at_coordinates(product, rows), product.shape))
 
 
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
@@ -280,7 +299,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     base = array(input)
     values = [entries(input) * beta, entries(found)]
     joined = np.concatenate([base.indices, indices], 1)
-    return written(out, built(joined, cat(values), product.shape))
+    return delivered(out, built(joined, cat(values), product.shape))
 
 
 def _require_coordinates(tensor, name):
@@ -308,7 +327,7 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     product = on_pattern(input, mat1, mat2)
     a = array(input)
     values = entries(input) * beta + entries(product) * alpha
-    return written(out, compressed(a.bounds, a.plain, values, a.shape, a.layout))
+    return delivered(out, compressed(a.bounds, a.plain, values, a.shape, a.layout))
 
 
 def reduced(mat1, mat2, reduce):
@@ -377,6 +396,8 @@ forms = {
     "linear": linear,
     "addmm": addmm,
     "addmm_": addmm_,
+    "addmv": addmv,
+    "addmv_": addmv_,
     "smm": smm,
     "hspmm": hspmm,
     "hsmm": hspmm,

@@ -11,7 +11,7 @@ from cygrad._kernels.sparse.errors import not_for
 from cygrad._ops.sparse.conversions import to_dense, to_sparse
 from cygrad._ops.sparse.entries import built, coalesce, entries, summed
 from cygrad._ops.sparse.tensor import array, is_sparse
-from cygrad._ops.sparse.writing import written
+from cygrad._ops.sparse.writing import delivered
 
 
 def _total_rule(n, g):
@@ -30,12 +30,12 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if dim is None or dim == () or dim == []:
         total = tensor_of(array(input).values).sum()
         found = record_n(TOTAL, array_of(total), (input,), (input.shape,))
-        return written(out, found.reshape((1,) * input.ndim) if keepdim else found)
+        return delivered(out, found.reshape((1,) * input.ndim) if keepdim else found)
     if not input.is_sparse:
         if not keepdim:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-        return written(out, to_sparse(summed_over(to_sparse(input), dim, True), layout=input.layout))
-    return written(out, summed_over(input, dim, keepdim))
+        return delivered(out, to_sparse(summed_over(to_sparse(input), dim, True), layout=input.layout))
+    return delivered(out, summed_over(input, dim, keepdim))
 
 
 def dims_of(input, dim):

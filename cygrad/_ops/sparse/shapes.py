@@ -191,8 +191,8 @@ def cat(tensors, dim=0, *, out=None):
     for position, a in enumerate(arrays[1:], 1):
         if len(a.indices) != n or a.ndim != first.ndim:
             raise RuntimeError(
-                "All tensors must have the same number of sparse and dense dimensions. "
-                f"The tensor at position {position} has {len(a.indices)}, {a.ndim - len(a.indices)}."
+                f"All tensors must have the same sparse_dim and dense_dim: {n}, {first.ndim - n}, but tensor at "
+                f"position {position} has {len(a.indices)}, {a.ndim - len(a.indices)}."
             )
         if any(i != dim and x != y for i, (x, y) in enumerate(zip(first.shape, a.shape))):
             raise RuntimeError(
@@ -207,19 +207,17 @@ def cat(tensors, dim=0, *, out=None):
         moved = [a.indices.copy() for a in arrays]
         for indices, start in zip(moved, starts):
             indices[dim] += start
-        return _written(out, built(np.concatenate(moved, 1), dense_cat(values), shape))
+        return _delivered(out, built(np.concatenate(moved, 1), dense_cat(values), shape))
     axis = dim - n + 1
     padded = []
     for each, start, a in zip(values, starts, arrays):
         before, after = list(each.shape), list(each.shape)
         before[axis], after[axis] = start, starts[-1] - start - a.shape[dim]
         padded.append(dense_cat([each.new_zeros(before), each, each.new_zeros(after)], axis))
-    return _written(out, built(np.concatenate([a.indices for a in arrays], 1), dense_cat(padded), shape))
+    return _delivered(out, built(np.concatenate([a.indices for a in arrays], 1), dense_cat(padded), shape))
 
 
-def _written(out, found):
-    from cygrad._ops.sparse.writing import written  # only calls with `out` need it
-
+def _delivered(out, found):
     return written(out, found, True)
 
 
@@ -413,8 +411,6 @@ def iterate(self):
 
 def t_(self):
     """Transpose a matrix in place."""
-    from cygrad._ops.sparse.writing import written  # only this function needs it
-
     return written(self, t(self), True)
 
 

@@ -6,6 +6,20 @@ from cygrad._core.types.dtypes import can_cast
 from cygrad._ops.sparse.tensor import array, is_sparse
 
 
+def delivered(out, result):
+    """Return a result, written into `out` if there is one. As in PyTorch, one without elements takes any size."""
+    return written(out, result, is_sparse(out) and not array(out).values.size)
+
+
+def check_castable(result, target, operation):
+    """Raise PyTorch's error unless a result of this dtype can be written into a sparse, or with sparse, tensor."""
+    if not can_cast(result, target):
+        raise RuntimeError(
+            f"Can't convert result type {result.type_name} to output {target.type_name} in {operation} operation\n"
+            "  use the form that returns a new tensor, or convert the tensor that is written to"
+        )
+
+
 def written(target, result, resizes=False):
     """Give a sparse tensor the elements and the history of another, and return it; without one, return the other."""
     if target is None or target is result:

@@ -59,6 +59,7 @@ def test_memory_outlives_its_maker():
     assert torch.from_dlpack(capsule).tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")
 def test_read_only_stays_read_only():
     array = np.zeros(3)
     array.flags.writeable = False

@@ -409,3 +409,33 @@ def test_types_and_methods_of_one_dtype_refuse_others():
 def test_types_of_one_dtype_have_no_subclasses():
     with pytest.raises(TypeError, match=r"type 'torch.FloatTensor' is not an acceptable base type"):
         type("Own", (torch.FloatTensor,), {})
+
+
+@pytest.mark.parametrize("make", [torch.Tensor, torch.FloatTensor, torch.ones(2).new])
+def test_legacy_constructors_take_no_device_beside_a_tensor(make):
+    with pytest.raises(RuntimeError, match="^Legacy tensor constructor of the form"):
+        make(torch.ones(2), device="cpu")
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor])
+def test_lists_that_contain_themselves(make):
+    itself = [0]
+    itself.append(itself)
+    for data in (itself, [[1, 2], itself], (itself, 3)):
+        with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+            make(data)
+
+
+def test_lengths_whose_strides_overflow():
+    for lengths in ((0, 4, 2**61), (5, 0, 2**62, 4)):
+        with pytest.raises(RuntimeError, match="^Stride calculation overflowed"):
+            torch.empty(lengths)
+    for lengths in ((8, 8, 2**29, 2**29), (1, 2, 2**62), (2**62, 4, 0)):
+        with pytest.raises(RuntimeError, match="^Storage size calculation overflowed"):
+            torch.empty(lengths)
+
+
+def test_read_only_buffers_warn():
+    torch.frombuffer(bytearray(4), dtype=torch.int8)
+    with pytest.warns(UserWarning, match="^The given buffer is not writable"):
+        assert torch.frombuffer(bytes(4), dtype=torch.int8).tolist() == [0, 0, 0, 0]

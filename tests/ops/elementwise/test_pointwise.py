@@ -541,3 +541,31 @@ def test_alpha_has_the_kind_of_the_result(op):
         with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating"):
             op(torch.tensor([1]), 1, alpha=alpha)
     assert torch.add(torch.tensor(True), torch.tensor(True), alpha=True).item() is True
+
+
+TWO = torch.tensor([2.0])
+SCALED = {
+    "add": lambda factor: torch.add(TWO, TWO, alpha=factor),
+    "sub": lambda factor: TWO.sub(TWO, alpha=factor),
+    "add_": lambda factor: TWO.clone().add_(TWO, alpha=factor),
+    "rsub": lambda factor: torch.rsub(TWO, TWO, alpha=factor),
+    "addcmul": lambda factor: torch.addcmul(TWO, TWO, TWO, value=factor),
+    "addcdiv": lambda factor: TWO.addcdiv(TWO, TWO, value=factor),
+    "addmm": lambda factor: torch.addmm(TWO, TWO[None], TWO[None], alpha=factor),
+    "addmv": lambda factor: torch.addmv(TWO, TWO[None], TWO, beta=factor),
+    "baddbmm": lambda factor: torch.baddbmm(TWO, TWO[None, None], TWO[None, None], beta=factor),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_factors_are_numbers_and_have_no_gradient(name):
+    scaled = SCALED[name]
+    assert scaled(torch.tensor(3.0)).equal(scaled(3.0))
+    for factor in (torch.tensor(3.0, requires_grad=True), torch.tensor([3.0])):
+        with pytest.raises(TypeError, match="must be Number, not Tensor|received an invalid combination of arguments"):
+            scaled(factor)
+
+
+def test_a_tensor_as_alpha_has_the_kind_of_the_result():
+    with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating"):
+        torch.add(torch.tensor([1]), 1, alpha=torch.tensor(2.0))

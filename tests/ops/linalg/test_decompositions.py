@@ -440,3 +440,10 @@ def test_complex_tolerances_of_pinv(name):
     line = f"torch.linalg.pinv: {name} tensor of complex type is not supported. Got ComplexFloat"
     with pytest.raises(RuntimeError, match=line):
         torch.linalg.pinv(torch.ones(2, 2), **{name: torch.tensor(1j)})
+
+
+def test_a_drop_of_all_singular_values_is_ignored_by_the_driver_that_ignores_it():
+    a, b = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.ones(2, 1)
+    assert torch.linalg.lstsq(a, b, rcond=1.0, driver="gelsd").solution.tolist() == [[0.5], [1.0]]
+    assert torch.linalg.lstsq(a, b, rcond=1.0, driver="gelss").solution.tolist() == [[0.0], [0.0]]
+    assert torch.linalg.lstsq(a, b, rcond=0.5, driver="gelsd").rank == 1

@@ -157,7 +157,39 @@ def test_einsum_multiplies_in_the_order_that_opt_einsum_says(monkeypatch):
     a, b, c = torch.ones(2, 1), torch.ones(3, 4), torch.ones(4, 5, requires_grad=True)
     y = torch.einsum("AB,BC,CD->DA", a, b, c)
     assert y.tolist() == [[12.0] * 2] * 5
-    assert PathFinder.asked == [("ab,bc,cd->da", ((2, 1), (3, 4), (4, 5)), {"shapes": True})]
+    assert PathFinder.asked == [("ab,bc,cd->da", ((2, 1), (3, 4), (4, 5)), {"shapes": True, "optimize": "auto"})]
+
+
+@pytest.fixture
+def path_finder(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opt_einsum", PathFinder)
+    monkeypatch.setattr(torch.backends, "_find_opt_einsum", lambda: True)
+    monkeypatch.setattr(PathFinder, "asked", [])
+    return PathFinder
+
+
+def test_the_search_for_an_order_has_settings(path_finder):
+    settings = torch.backends.opt_einsum
+    operands = torch.ones(2, 1), torch.ones(1, 4), torch.ones(4, 5)
+    with settings.flags(enabled=False):
+        assert not settings.enabled
+        assert torch.einsum("ab,bc,cd->da", *operands).shape == (5, 2) and not path_finder.asked
+        with pytest.raises(ValueError, match="^opt_einsum is not enabled, so setting a `strategy` to greedy will not"):
+            settings.strategy = "greedy"
+    with settings.flags(strategy="greedy"):
+        torch.einsum("ab,bc,cd->da", *operands)
+        with pytest.raises(ValueError, match="^`strategy` must be one of the following: .* but is best"):
+            settings.set_flags(False, "best")
+        assert (settings.enabled, settings.strategy) == (True, "greedy")
+    assert [how["optimize"] for _, _, how in path_finder.asked] == ["greedy"]
+    assert (settings.enabled, settings.strategy) == (True, "auto")
+
+
+def test_the_search_cannot_be_enabled_without_the_package(monkeypatch):
+    monkeypatch.setattr(torch.backends, "_find_opt_einsum", lambda: False)
+    with pytest.raises(ValueError, match="^opt_einsum is not available, so setting `enabled` to True"):
+        torch.backends.opt_einsum.enabled = True
+    assert torch.backends.opt_einsum.get_opt_einsum() is None
 
 
 def test_einsum_with_opt_einsum():

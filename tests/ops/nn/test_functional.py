@@ -511,3 +511,30 @@ def test_instance_norm_of_nothing(shape):
 def test_wrong_sizes_of_images(function, line):
     with fails(RuntimeError, line):
         function()
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "kernel", "size", "message"),
+    [
+        (2, (2, 7, 7), (1,), (3, 3), "kernel_size must either be a single Int or tuple of Ints"),
+        (2, (2, 7, 7), 2, (3,), "output_size must either be a single Int or tuple of Ints"),
+        (3, (2, 7, 7, 7), 2, (), "output_size must either be a single Int or tuple of three Ints"),
+        (2, (1, 0, 7, 7), 2, 3, "Expected input to have non-zero size"),
+        (3, (1, 2, 7, 0, 7), 2, 3, "Expected input to have non-zero size"),
+    ],
+)
+def test_fractional_pools_check_their_sizes(dims, shape, kernel, size, message):
+    with pytest.raises(RuntimeError, match=f"^fractional_max_pool{dims}d.*{message}"):
+        getattr(F, f"fractional_max_pool{dims}d")(torch.ones(shape), kernel, size)
+
+
+def test_fractional_pools_of_no_windows():
+    x = torch.ones(2, 7, 7, requires_grad=True)
+    found = F.fractional_max_pool2d(x, 2, (0, 1))
+    found.sum().backward()
+    assert found.shape == (2, 0, 1) and not x.grad.any()
+
+
+def test_more_windows_than_there_are_numbers():
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        F.adaptive_max_pool1d(torch.ones(2, 2, 2), 2**62 - 1)

@@ -509,6 +509,12 @@ def test_bad_calls_raise(call):
     assert x.tolist() == V.tolist() and x._version == 0
 
 
+@pytest.mark.parametrize("split, shape", [(np.hsplit, ()), (np.vsplit, (2,)), (np.dsplit, (2, 2))])
+def test_splits_need_the_dimension(split, shape):
+    with pytest.raises(ValueError, match=f"{split.__name__} only works on arrays of"):
+        split(torch.ones(shape), 2)
+
+
 class Other:
     """An operand of another library that handles ufuncs itself."""
 

@@ -349,3 +349,10 @@ def test_hashes_are_those_of_pytorch():
         torch.hash_tensor(torch.ones(2, dtype=torch.complex64))
     with fails(RuntimeError, "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. ..."):
         torch.hash_tensor(torch.ones(0))
+
+
+def test_the_indices_of_nonzero_elements_as_a_tuple_are_not_written():
+    out = torch.zeros(0, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="^nonzero does not support the out kwarg when as_tuple is True"):
+        torch.nonzero(torch.eye(2), as_tuple=True, out=out)
+    assert torch.nonzero(torch.eye(2), out=out) is out

@@ -111,3 +111,26 @@ def test_wrong_arguments(kind, options, error, text):
 def test_integers_have_no_kernel():
     with pytest.raises(NotImplementedError, match="\"_segment_reduce_cpu\" not implemented for 'Long'"):
         torch.segment_reduce(torch.tensor([1, 2]), "sum", lengths=torch.tensor([2]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "initial", "expected"),
+    [
+        ("max", None, [1, 1, 0, 0, 0.5, 0.5, 1]),
+        ("max", 5.0, [0, 1, 0, 0, 0.5, 0.5, 0]),  # what it starts with takes no share
+        ("min", None, [1, 1, 0, 1, 0, 0, 1]),
+        ("prod", None, [1, 3, np.nan, 25, 20, 20, 1]),
+        ("prod", 2.0, [2, 6, np.nan, 50, 40, 40, 2]),
+    ],
+)
+def test_gradients_beside_nan_are_those_of_pytorch(kind, initial, expected):
+    x = torch.tensor([1, np.nan, 3, 4, 5, 5, 2], dtype=torch.float64, requires_grad=True)
+    torch.segment_reduce(x, kind, lengths=torch.tensor([1, 2, 3, 0, 1]), initial=initial).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
+
+
+@pytest.mark.parametrize("kind", ["max", "prod"])
+def test_gradients_of_a_transposed_table(kind):
+    table = torch.arange(1.0, 7).reshape(2, 3).requires_grad_()
+    torch.segment_reduce(table.T, kind, lengths=torch.tensor([1, 2])).sum().backward()
+    assert table.grad.tolist() == {"max": [[1, 0, 1], [1, 0, 1]], "prod": [[1, 3, 2], [1, 6, 5]]}[kind]

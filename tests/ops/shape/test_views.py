@@ -272,3 +272,12 @@ def test_strides_of_what_has_no_elements():
     assert x.grad.tolist() == [0, 0, 0, 0]
     with pytest.raises(RuntimeError, match="^Storage size calculation overflowed with sizes="):
         torch.as_strided(x, (2, 2), (2**61, 1))
+
+
+@pytest.mark.parametrize("plane", [(2, 0), (0, 2), (-3, 0), (5, 5)])
+def test_planes_of_rotations_that_there_are_not(plane):
+    with pytest.raises(IndexError, match="^Dimension out of range"):
+        torch.ones(2, 2).rot90(1, plane)
+    for same in ((0, 0), (1, -1)):
+        with pytest.raises(RuntimeError, match="^expected rotation dims to be different"):
+            torch.ones(2, 2).rot90(1, same)

@@ -15,7 +15,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
     """Return (eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns.
 
-    `matrices` are B and the preconditioner, each of which may be None.
+    `matrices` are B and the preconditioner, each of which may be None. All may be sparse matrices of SciPy or CuPy.
 
     Stops after `steps` steps, or when the residuals are smaller than `tolerance` times the norms of their terms.
     `report` is called in each step with (step, E, X, R, relative residuals).
@@ -25,7 +25,7 @@ def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
     x = orthonormal(x, b)
     values, turn = extremes(x.conj().T @ a @ x, count, largest)
     x, directions = x @ turn, x[:, :0]
-    size_a, size_b = np.linalg.norm(a), 1.0 if b is None else np.linalg.norm(b)
+    size_a, size_b = norm(a), 1.0 if b is None else norm(b)
     for step in range(steps + 1):
         residuals = a @ x - times(b, x) * values
         sizes = np.linalg.norm(x, axis=0) * (size_a + np.abs(values) * size_b)
@@ -40,6 +40,11 @@ def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
         directions = new - x @ (x.conj().T @ times(b, new))
         x = new
     return values, x
+
+
+def norm(matrix):
+    """The Frobenius norm of an array or of a sparse matrix without equal coordinates."""
+    return np.linalg.norm(getattr(matrix, "data", matrix) if hasattr(matrix, "nnz") else matrix)
 
 
 def times(matrix, x):

@@ -20,6 +20,18 @@ def number_of(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
+def factor_of(value, op, name):
+    """Return a number for a keyword argument such as `alpha`: a 0-dim tensor without gradient counts as one.
+
+    Raises TypeError for other tensors, whose gradient would be lost.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    if value.requires_grad or value.dim():
+        raise messages.wrong_keyword(op.name, name, "Number", value)
+    return value.item()
+
+
 def require_tensors(op, *values, names=("input", "other"), first=1):
     """Raise unless each value is a tensor; `op` is the row, `first` the position of the first value."""
     for i, value in enumerate(values):
