@@ -398,6 +398,61 @@ def test_one_library_owns_a_namespace_as_long_as_it_lives():
     library.Library("owned", "DEF")._destroy()
 
 
+def test_decorators_take_a_library():
+    lib = library.Library("decorated", "DEF")
+
+    @library.define(lib, "plus(Tensor x) -> Tensor")
+    def plus(x):
+        return x + 1
+
+    lib.define("twice(Tensor x) -> Tensor")
+
+    @library.impl(lib, "twice", "CPU")
+    def twice(x):
+        return x * 2
+
+    x = torch.ones(1)
+    assert torch.ops.decorated.plus(x).item() == plus(x).item() == 2
+    assert torch.ops.decorated.twice(x).item() == twice(x).item() == 2
+    lib._destroy()
+
+
+def test_kernels_end_with_their_library():
+    owner = library.Library("ending", "DEF")
+    owner.define("plus(Tensor x) -> Tensor")
+    owner.impl("plus", lambda x: x + 1, "CPU")
+    first, second, third = (library.Library("ending", kind) for kind in ("IMPL", "IMPL", "FRAGMENT"))
+    first.impl("plus", lambda x: x + 10, "CPU")
+    second.impl("plus", lambda x: x + 100, "CPU")
+    library.register_fake("ending::plus", lambda x: x.new_empty(7), lib=second)
+    third.define("minus(Tensor x) -> Tensor")
+    plus, x = torch.ops.ending.plus, torch.zeros(1)
+    assert plus(x).item() == 100 and plus(x.to("meta")).shape == (7,)
+    del first
+    assert plus(x).item() == 100  # the kernel that was registered last stays
+    second._destroy()
+    with pytest.raises(NotImplementedError, match="META"):
+        plus(x.to("meta"))
+    assert hasattr(torch.ops.ending, "minus")
+    del third
+    assert not hasattr(torch.ops.ending, "minus")
+    owner._destroy()
+
+
+def test_libraries_register_what_they_are_for():
+    lib = library.Library("purposes", "DEF")
+    lib.define("plus(Tensor x) -> Tensor")
+    kernels = library.Library("purposes", "IMPL", "CPU")
+    with pytest.raises(RuntimeError, match="Cannot define an operator inside of a TORCH_LIBRARY_IMPL block"):
+        kernels.define("minus(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=r"dispatch key \(CUDA\) is inconsistent with .* block \(CPU\)"):
+        kernels.impl("plus", lambda x: x, "CUDA")
+    with pytest.raises(RuntimeError, match=r"namespace \(other\) in operator name .* block \(purposes\)"):
+        kernels.impl("other::plus", lambda x: x)
+    assert not torch.ops.purposes.plus.default.kernels
+    lib._destroy()
+
+
 @pytest.mark.parametrize("schema", ["f(Tenso x) -> Tensor", "f(Tensor x, Tenso y) -> Tensor", "f(Tensor x) -> Tenso"])
 def test_types_that_schemas_do_not_know(schema):
     with pytest.raises(RuntimeError, match="^\nunknown type specifier") as caught:
