@@ -408,6 +408,7 @@ def register_autograd(
             f"Cannot register autograd formula for non-functional operator {op} with schema {operator.schema}. Please "
             "create a functional operator and register an autograd formula for that."
         )
+    operator.require_positional_tensors("register_autograd")
     operator.backward, operator.setup_context = backward, setup_context
 
 
@@ -425,6 +426,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     tensor([2., 2.])
     """
     operator = operator_of(op)
+    operator.require_positional_tensors("register_vmap")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator.vmap = function
