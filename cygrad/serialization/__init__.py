@@ -183,8 +183,7 @@ def load(
     With `mmap=True`, `f` is a path, and tensors use the memory of the file, which is only read on use; in-place changes
     are copy-on-write, so that the file stays as it is (`serialization.set_default_mmap_options`). This is the default
     for safetensors files, except on Windows, where nobody could replace the file while a tensor uses it.
-    `pickle_module` and `pickle_load_args` are for `weights_only=False`, except `encoding`, that of strings that Python 2
-    wrote.
+    `pickle_module` and `pickle_load_args` are for `weights_only=False`, except `encoding`, that of strings of Python 2.
 
     The environment variables `TORCH_FORCE_WEIGHTS_ONLY_LOAD` and `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` overrule
     `weights_only`, the latter only where it is not passed.
