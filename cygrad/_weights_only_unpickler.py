@@ -38,11 +38,11 @@ class Unpickler:
     """
 
     def __init__(self, file: IO[bytes], *, encoding: str = "bytes") -> None:
-        self.file = file
+        self.file, self.encoding = file, encoding
 
     def load(self) -> Any:
         """Read the next pickle. Raises `pickle.UnpicklingError` for what is not allowed, and for a damaged one."""
-        return read_pickle(self.file, self.persistent_load)
+        return read_pickle(self.file, self.persistent_load, self.encoding)
 
     def persistent_load(self, pid: Any) -> Any:
         """Raises `pickle.UnpicklingError`."""

@@ -50,7 +50,9 @@ def _taken_apart(model: nn.Module, disable_autograd_tracking: bool) -> tuple[Any
     if disable_autograd_tracking:
         for param in params.values():
             param.requires_grad_(False)
-    return copy.deepcopy(model).to("meta"), params, buffers
+    bare: dict[int, Any] = {id(buffer): buffer.detach().to("meta") for buffer in model.buffers()}
+    bare.update((id(p), nn.Parameter(p.detach().to("meta"), p.requires_grad)) for p in model.parameters())
+    return copy.deepcopy(model, bare), params, buffers  # what is one tensor in the module is one in the copy
 
 
 def make_functional(model: nn.Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, Any]:

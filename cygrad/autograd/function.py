@@ -22,6 +22,12 @@ FunctionCtx = PyNode
 _OF_NODES = {"_materialize_non_diff_grads": True}  # attributes that `forward` may set on its `ctx`
 
 
+def _transforms():
+    from cygrad._core.transforms import vmap_custom_function  # needed only inside transforms
+
+    return vmap_custom_function
+
+
 def _nested_map(condition, fn, condition_msg=None):
     """Return a function that applies `fn` to all values in nested lists, tuples and dictionaries that meet a condition.
 
@@ -230,13 +236,15 @@ class Function(PyNode):
         if cls.setup_context is Function.setup_context:
             if kwargs:
                 args = _in_order(cls.forward, args, kwargs)
+            if is_forward():
+                _transforms().check_containers(cls, args)
             return apply_function(ctx, functools.partial(cls.forward, ctx), args)
         if kwargs or getattr(cls.forward, "__defaults__", True) or getattr(cls.forward, "__kwdefaults__", True):
             args = _with_defaults(cls.forward, args, kwargs)
-        if (cls._has_vmap or cls.generate_vmap_rule) and is_forward():
-            from cygrad._core.transforms.vmap_custom_function import apply_to_samples  # needed only for vmap
-
-            return apply_to_samples(cls, ctx, args)
+        if is_forward():
+            if cls._has_vmap or cls.generate_vmap_rule:
+                return _transforms().apply_to_samples(cls, ctx, args)
+            _transforms().check_containers(cls, args)
         return apply_function(ctx, cls.forward, args, cls.setup_context)
 
     @classmethod

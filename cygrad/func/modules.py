@@ -15,7 +15,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return (parameters, buffers) of several modules of one class: {name: stack of all models' tensors}.
 
     The stacks are leaves: changing them does not change the models. Use them with `vmap` over `functional_call`. Raises
-    RuntimeError if there are no models, ValueError for models of different classes or modes.
+    RuntimeError if there are no models, and for models of different classes or modes, or with other frozen parameters.
 
     >>> import cygrad
     >>> models = [cygrad.nn.Linear(2, 3) for _ in range(4)]
@@ -55,6 +55,8 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 def _stacked(states):
     found = {}
     for name, first in states[0].items():
+        if any(state[name].requires_grad != first.requires_grad for state in states):
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         whole = stack([state[name].detach() for state in states])
         found[name] = whole.requires_grad_() if first.requires_grad else whole
     return found

@@ -5,6 +5,7 @@ are called as `torch.ops.<namespace>.<name>`.
 """
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -66,11 +67,12 @@ def fallthrough_kernel() -> None:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
+_lasting: list["Library"] = []  # those of ops that `define` made, which stay
 _owners: "weakref.WeakValueDictionary[str, Library]" = weakref.WeakValueDictionary()  # by namespace
 
 
 class Library:
-    """Ops of a namespace, which are removed when the library is.
+    """Ops and kernels of a namespace, which are removed when the library is.
 
     `kind` is "DEF" for the one library that owns the namespace, "FRAGMENT" for further ones that define ops, "IMPL" for
     those that only add kernels.
@@ -101,12 +103,22 @@ class Library:
             _owners[ns] = self
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._undo: list[Callable[[], None]] = []
+        weakref.finalize(self, _take_back, self._undo).atexit = False
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define an op by its schema, and return its name. Raises RuntimeError if there is one of that name."""
+        """Define an op by its schema, and return its name.
+
+        Raises RuntimeError if there is one of that name, or if the library is of the kind "IMPL".
+        """
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  '
+                "All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.\n"
+                f'  to fix it: define the op in a Library("{self.ns}", "FRAGMENT")'
+            )
         operator = define_operator(self.ns, schema)
         operator.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
         self._undo.append(lambda: remove_operator(operator))
@@ -121,28 +133,47 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:
-        """Register the kernel of an op for a dispatch key such as "CPU", "CUDA", "Meta" or "Autograd"."""
+        """Register the kernel of an op for a dispatch key such as "CPU", "CUDA", "Meta" or "Autograd".
+
+        Raises RuntimeError if there is no such op, or if namespace or key are not those of the library.
+        """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
-        if isinstance(op_name, str):
-            operator = operator_of(op_name if "::" in op_name else f"{self.ns}::{op_name}")
-        else:
-            operator = operator_of(op_name)
+        if isinstance(key, str) and self.dispatch_key and key != self.dispatch_key:
+            raise RuntimeError(
+                f'impl("{op_name}", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch '
+                f"key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate "
+                "TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there."
+            )
+        operator = self._operator(op_name)
         if not isinstance(key, str):
             raise TypeError(f"a dispatch key is the name of one, but got {key!r}")
         if key and key not in cygrad._C.DispatchKey.__members__:
             raise RuntimeError(f"could not parse dispatch key: {key}")
         if fn is not fallthrough_kernel:
-            _register(operator, key, fn)
+            self._undo.append(_register(operator, key, fn))
+
+    def _operator(self, op_name: Any) -> Operator:
+        """Return the op of a name, which may lack the namespace."""
+        if not isinstance(op_name, str):
+            return operator_of(op_name)
+        namespace, _, name = op_name.rpartition("::")
+        if namespace not in ("", self.ns):
+            raise RuntimeError(
+                f'impl("{op_name}", ...): Explicitly provided namespace ({namespace}) in operator name does not '
+                f"match namespace of enclosing TORCH_LIBRARY_IMPL block ({self.ns}).  Move this definition to the "
+                "TORCH_LIBRARY_IMPL block corresponding to this namespace (and consider deleting the namespace from "
+                "your schema string.)"
+            )
+        return operator_of(f"{self.ns}::{name}")
 
     def _register_fake(self, op_name: str, fn: Callable[..., Any], **where: Any) -> None:
-        operator_of(f"{self.ns}::{op_name}").fake = fn
+        self._undo.append(_register(operator_of(f"{self.ns}::{op_name}"), "Meta", fn))
 
     def _destroy(self) -> None:
         """Remove what the library has defined."""
-        while self._undo:
-            self._undo.pop()()
+        _take_back(self._undo)
         if _owners.get(self.ns) is self:
             del _owners[self.ns]
 
@@ -157,14 +188,39 @@ def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
         library._destroy()
 
 
-def _register(operator: Operator, key: str, function: Callable[..., Any]) -> None:
-    """Register a kernel for a dispatch key or a type of device."""
+def _register(operator: Operator, key: str, function: Callable[..., Any]) -> Callable[[], None]:
+    """Register a kernel for a dispatch key or a type of device. Returns a function that takes it back."""
+    slot = _DEVICE_OF_KEY.get(key, key)
     if key.startswith("Autograd"):
-        operator.autograd_kernel = function
+        table, slot = vars(operator), "autograd_kernel"
     elif key == "Meta":
-        operator.fake = function
+        table, slot = vars(operator), "fake"
     else:
-        operator.kernels[_DEVICE_OF_KEY.get(key, key)] = function
+        table = operator.kernels
+    former = table.get(slot)
+    table[slot] = function
+
+    def take_back() -> None:
+        if table.get(slot) is not function:
+            return  # another has been registered since
+        if former is None and table is operator.kernels:
+            del table[slot]
+        else:
+            table[slot] = former
+
+    return take_back
+
+
+def _keep(library: Library | None, take_back: Callable[[], None]) -> None:
+    """Have a registration end with a library, if there is one."""
+    if library is not None:
+        library._undo.append(take_back)
+
+
+def _take_back(undo: list[Callable[[], None]]) -> None:
+    """Undo what a library has registered, the last first."""
+    while undo:
+        undo.pop()()
 
 
 def _kind_of_device(name: str) -> str:
@@ -174,8 +230,12 @@ def _kind_of_device(name: str) -> str:
     return name
 
 
-def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
+@functools.singledispatch
+def define(qualname: Any, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
     """Define an op: `define("namespace::name", "(Tensor x) -> Tensor")`. Kernels are registered by `impl`.
+
+    `define(library, "name(Tensor x) -> Tensor")` returns a decorator, which makes a function the op's kernel on all
+    devices.
 
     >>> import cygrad
     >>> cygrad.library.define("docs_define::twice", "(Tensor x) -> Tensor")
@@ -188,12 +248,26 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, name = parse_name(qualname)
-    library = Library(namespace, "FRAGMENT") if lib is None else lib
-    library.define(name + schema, tags=tags)
+    if lib is None:
+        lib = Library(namespace, "FRAGMENT")
+        _lasting.append(lib)
+    lib.define(name + schema, tags=tags)
 
 
-def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
+@define.register
+def _(lib: Library, schema: str, alias_analysis: str = "") -> Any:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        lib.impl(lib.define(schema, alias_analysis), function)
+        return function
+
+    return register
+
+
+@functools.singledispatch
+def impl(qualname: Any, types: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
     """Register the kernel of an op for a type of device such as "cpu", for several, or for all: "default".
+
+    `impl(library, "name", "CPU")` returns a decorator, which calls `Library.impl`.
 
     >>> import cygrad
     >>> cygrad.library.define("docs_impl::twice", "(Tensor x) -> Tensor")
@@ -205,10 +279,19 @@ def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, l
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(qualname)
         for one in (types,) if isinstance(types, str) else types:
-            _register(operator, _kind_of_device(one), function)
+            _keep(lib, _register(operator, _kind_of_device(one), function))
         return function
 
     return register if func is None else (register(func), None)[1]
+
+
+@impl.register
+def _(lib: Library, name: Any, dispatch_key: str = "") -> Any:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        lib.impl(name, function, dispatch_key)
+        return function
+
+    return register
 
 
 def register_kernel(
@@ -230,7 +313,7 @@ def register_kernel(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = operator_of(op)
         for one in (device_types,) if device_types is None or isinstance(device_types, str) else device_types:
-            operator.kernels[_kind_of_device(one or "default")] = function
+            _keep(lib, _register(operator, _kind_of_device(one or "default"), function))
         return function
 
     return register if func is None else register(func)
@@ -264,7 +347,7 @@ def register_fake(
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if operator is not None:
-            operator.fake = function
+            _keep(lib, _register(operator, "Meta", function))
         return function
 
     return register if func is None else register(func)
@@ -325,6 +408,7 @@ def register_autograd(
             f"Cannot register autograd formula for non-functional operator {op} with schema {operator.schema}. Please "
             "create a functional operator and register an autograd formula for that."
         )
+    operator.require_positional_tensors("register_autograd")
     operator.backward, operator.setup_context = backward, setup_context
 
 
@@ -342,6 +426,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     tensor([2., 2.])
     """
     operator = operator_of(op)
+    operator.require_positional_tensors("register_vmap")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator.vmap = function

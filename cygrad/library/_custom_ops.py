@@ -9,6 +9,7 @@ import cygrad
 from cygrad.library._operator import Operator
 from cygrad.library._registry import define_operator, parse_name
 from cygrad.library._schema import infer_schema
+from cygrad.ops._schema import FunctionSchema, parse_schema
 
 __all__ = ["CustomOpDef", "custom_op"]
 
@@ -180,6 +181,7 @@ def custom_op(
     def inner(function: Callable[..., Any]) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         namespace, own = parse_name(name)
+        _check_schema(parse_schema(f"{own}{text}"), text, mutates_args)
         operator = define_operator(namespace, f"{own}{text}", replace=True)
         operator.checks_aliases = True
         found = CustomOpDef(operator, function)
@@ -193,3 +195,19 @@ def custom_op(
         return found
 
     return inner if fn is None else inner(fn)
+
+
+def _check_schema(schema: FunctionSchema, text: str, mutates_args: str | Iterable[str]) -> None:
+    """Raise ValueError or NotImplementedError for a schema that does not fit `mutates_args`, or has named tensors."""
+    written = {argument.name for argument in schema.arguments if argument.is_write}
+    named = {mutates_args} if isinstance(mutates_args, str) else set(mutates_args)
+    if named not in (written, {"unknown"}):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={text}. The schema "
+            f"suggests that the op mutates {written}which is different from what was provided to us in `mutates_args`. "
+            "Please make these consistent."
+        )
+    if schema.has_named_tensors:
+        raise NotImplementedError(
+            f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {schema}"
+        )

@@ -1,6 +1,7 @@
 """`Operator`: a custom op with its kernels for devices, its gradient, and its rules for transforms."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cygrad
@@ -54,7 +55,7 @@ class Operator(OpOverload):
             return handle_torch_function(self, given, *args, **kwargs)
         values = self.schema.bind(args, kwargs)
         tensors = list(_tensors(values.values()))
-        device = tensors[0].device.type if tensors else "cpu"
+        device = tensors[0].device.type if tensors else self._device_of_argument(values)
         if device in self.autocast and cygrad.is_autocast_enabled(device):
             values = {name: _cast(value, self.autocast[device]) for name, value in values.items()}
             with cygrad.autocast(device, enabled=False):
@@ -75,10 +76,40 @@ class Operator(OpOverload):
         if self.definition is None and self.backward is None and not is_batched:
             return self.run(values, device)  # what its kernel does is recorded
         if self.schema.is_mutable or not (wanted or is_batched):
-            with cygrad.no_grad():
+            with cygrad.no_grad(), self._counted_changes(values):
                 return self.run(values, device)
         call = _Call(self, values, device)
         return call.nested_result(self.function.apply(call, *tensors))
+
+    @contextmanager
+    def _counted_changes(self, values: dict[str, Any]) -> Iterator[None]:
+        """In the block, count a change of each tensor that the op writes into where autograd does not see it."""
+        written = [values[argument.name] for argument in self.schema.arguments if argument.is_write]
+        before = [(tensor, tensor._version) for tensor in _tensors(written) if not tensor.is_inference()]
+        yield
+        autograd.graph.increment_version([tensor for tensor, version in before if tensor._version == version])
+
+    def _device_of_argument(self, values: dict[str, Any]) -> str:
+        """Return the type of the device whose kernel a call without tensors runs: the one given to `custom_op`'s op."""
+        given = [values[argument.name] for argument in self.schema.arguments if argument.kind == "Device"]
+        if self.definition is None or not given:
+            return "cpu"
+        if given[0].type in self.kernels:
+            return given[0].type
+        if "default" not in self.kernels:
+            raise RuntimeError(
+                f"{self._opname} does not have a kernel registered for {given[0].type}. Please use register_kernel "
+                "to do so."
+            )
+        return "default"
+
+    def require_positional_tensors(self, rule: str) -> None:
+        """Raise NotImplementedError if tensors are passed by keyword only, which a rule for gradients cannot tell."""
+        if self.schema.has_named_tensors:
+            raise NotImplementedError(
+                f"{rule} with kwarg-only Tensor args. In the original definition of the op, please make your tensors "
+                f"not kwarg-only. Got: {self.schema}"
+            )
 
     @property
     def function(self) -> type[autograd.Function]:

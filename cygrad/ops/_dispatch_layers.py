@@ -316,6 +316,13 @@ def _alike(done: Any, made: Any) -> Step:
     return Step(getattr(aten, done.op).default, done.inputs[:1], {**named, "pin_memory": False})
 
 
+@_rule("randint_like")
+def _randint_like(done: Any, made: Any) -> Step:
+    op = aten.randint_like.default if len(done.hint) == 1 else aten.randint_like.low_dtype
+    named = {} if made[0].dtype is done.inputs[0].dtype else {"dtype": made[0].dtype}
+    return Step(op, (done.inputs[0], *done.hint), {**named, "pin_memory": False})
+
+
 @_rule("full_like")
 def _full_like(done: Any, made: Any) -> Any:
     t = made[0]

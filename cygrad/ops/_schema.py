@@ -96,6 +96,11 @@ class FunctionSchema:
         """Whether the op writes into an argument."""
         return any(argument.is_write for argument in self.arguments)
 
+    @property
+    def has_named_tensors(self) -> bool:
+        """Whether tensors are passed by keyword only."""
+        return any(argument.kwarg_only and argument.kind.startswith("Tensor") for argument in self.arguments)
+
     def __str__(self) -> str:
         return f"{self.name}{f'.{self.overload_name}' if self.overload_name else ''}{self.text}"
 
@@ -113,7 +118,10 @@ class FunctionSchema:
         return any(a.alias_info is not None and not a.is_write for a in self.arguments)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return {argument: value} for a call, with defaults filled in. Raises RuntimeError for a wrong call."""
+        """Return {argument: value} for a call, with defaults filled in. Raises RuntimeError for a wrong call.
+
+        Values are what kernels get: devices for their names, lists for tuples, numbers for tensors of one element.
+        """
         positional = [argument for argument in self.arguments if not argument.kwarg_only]
         if len(args) > len(positional):
             raise RuntimeError(
@@ -128,8 +136,7 @@ class FunctionSchema:
             elif argument.name in kwargs:
                 value = kwargs[argument.name]
             elif argument.has_default_value():
-                values[argument.name] = argument._default
-                continue
+                value = argument._default
             else:
                 raise RuntimeError(
                     f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
@@ -140,7 +147,7 @@ class FunctionSchema:
                     f"instead found type '{type(value).__name__}'.\nPosition: {place}\nValue: {value!r}\n"
                     f"Declaration: {self}"
                 )
-            values[argument.name] = value
+            values[argument.name] = _converted(argument.kind, value)
         for name in kwargs:
             if name not in values or name in given:
                 raise RuntimeError(f"Unknown keyword argument '{name}' for operator '{self.name}'. Schema: {self}")
@@ -151,13 +158,31 @@ def _accepts(kind: str, value: Any) -> bool:
     if kind.endswith("?"):
         return value is None or _accepts(kind[:-1], value)
     if kind.endswith("]"):
-        inner = kind[: kind.rindex("[")]
+        inner, _, length = kind[:-1].rpartition("[")
+        if length and not isinstance(value, (list, tuple)):
+            return _accepts(inner, value)  # one for all
         return isinstance(value, (list, tuple)) and all(_accepts(inner, item) for item in value)
     kinds = _CHECKS.get(kind.replace("SymInt", "int"))
     is_number = kind in ("float", "int", "Scalar") and isinstance(value, cygrad.Tensor) and value.dim() == 0
     if kind in ("int", "SymInt") and isinstance(value, bool):
         return False
     return kinds is None or isinstance(value, kinds) or is_number
+
+
+def _converted(kind: str, value: Any) -> Any:
+    """Return a value that an argument accepts as one of the argument's type."""
+    kind = kind.removesuffix("?")
+    if value is None or kind == "Tensor":
+        return value
+    if kind.endswith("]"):
+        inner, _, length = kind[:-1].rpartition("[")
+        items = value if isinstance(value, (list, tuple)) else [value] * int(length)
+        return [_converted(inner, item) for item in items]
+    if kind == "Device":
+        return cygrad.device(value)
+    if isinstance(value, cygrad.Tensor) and kind in ("int", "SymInt", "float", "Scalar"):
+        value = value.item()
+    return float(value) if kind == "float" and isinstance(value, int) else value
 
 
 # -- from text --

@@ -7,6 +7,7 @@ in a file is executed.
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import pickle
@@ -182,7 +183,7 @@ def load(
     With `mmap=True`, `f` is a path, and tensors use the memory of the file, which is only read on use; in-place changes
     are copy-on-write, so that the file stays as it is (`serialization.set_default_mmap_options`). This is the default
     for safetensors files, except on Windows, where nobody could replace the file while a tensor uses it.
-    `pickle_module` and `pickle_load_args` (`encoding`) are for `weights_only=False`.
+    `pickle_module` and `pickle_load_args` are for `weights_only=False`, except `encoding`, that of strings of Python 2.
 
     The environment variables `TORCH_FORCE_WEIGHTS_ONLY_LOAD` and `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` overrule
     `weights_only`, the latter only where it is not passed.
@@ -202,7 +203,7 @@ def load(
             raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
         if pickle_load_args:
             warn("pickle_load_args only works if `weights_only=False`.")
-        run: Any = unpickle
+        run: Any = functools.partial(unpickle, encoding=pickle_load_args.get("encoding", "utf-8"))
     else:
         run = trusting_unpickler(pickle_module or pickle, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):

@@ -104,8 +104,11 @@ class _Storages(FileStorages):
         name, offset, size = view
         if type(name) is not str or type(offset) is not int or type(size) is not int or min(offset, size) < 0:
             raise TypeError("a part of a storage has no name, offset and size")
+        if offset + size > len(whole):
+            raise ValueError("a part of a storage is out of bounds")
         if name not in self.views:
-            self.views[name] = cygrad.TypedStorage(whole._flat[offset : offset + size].detach())
+            self.views[name] = cygrad.TypedStorage(whole._flat)
+            self.views[name]._flat = whole._flat[offset : offset + size]  # storages are whole otherwise
         return self.views[name]
 
     def fill(self, content: memoryview, keys: list[str]) -> int:

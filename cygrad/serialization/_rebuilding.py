@@ -99,7 +99,7 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
             f"bounds for storage of {len(vector)} elements"
         )
     if vector.device.type != "cpu":
-        return vector.as_strided(lengths, steps, storage_offset).data
+        return vector.as_strided(lengths, steps, vector.storage_offset() + storage_offset).data
     array = vector.numpy()
     strides = [step * array.itemsize for step in steps]
     memory = array.view(np.uint8)  # since buffers of types of other packages are refused

@@ -21,7 +21,7 @@ from cygrad.serialization._safe_globals import BLOCKED_MODULES, added_globals, a
 
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
+    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
     *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -64,23 +64,29 @@ _READ_ELEMENTS = tuple(
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set)
 _MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 4
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
-_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
+_STRINGS = {"BINSTRING", "SHORT_BINSTRING"}  # those of Python 2, which are bytes
+_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", *_STRINGS}
 
 
-def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
+def unpickle(program: bytes, load_storage: Callable[..., Any], encoding: str = "utf-8") -> Any:
     """Run a pickle and return its object; `load_storage(kind, key, location, length)` resolves external storages.
+
+    `encoding` is that of the strings of Python 2.
 
     Raises UnpicklingError for a damaged program, and for one that uses names or opcodes that are not allowed.
     """
     try:
-        return read_pickle(io.BytesIO(program), lambda pid: load_storage(*_storage(pid)))
+        return read_pickle(io.BytesIO(program), lambda pid: load_storage(*_storage(pid)), encoding)
     except UnpicklingError as error:
         raise explained(error) from error.__cause__
 
 
-def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any]) -> Any:
-    """Run the pickle that a file continues with; `persistent_load` returns the objects for persistent ids."""
-    machine = Machine(persistent_load, stream.tell)
+def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any], encoding: str) -> Any:
+    """Run the pickle that a file continues with; `persistent_load` returns the objects for persistent ids.
+
+    `encoding` is that of the strings of Python 2, which remain bytes if it is "bytes".
+    """
+    machine = Machine(persistent_load, stream.tell, encoding)
     try:
         for name, argument in _steps(stream):
             machine.step(name, argument)
@@ -128,11 +134,11 @@ def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
 class Machine:
     """The stack, the memo, and the opcodes."""
 
-    def __init__(self, persistent_load: Callable[[Any], Any], position: Callable[[], int]) -> None:
+    def __init__(self, persistent_load: Callable[[Any], Any], position: Callable[[], int], encoding: str) -> None:
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
-        self.persistent_load = persistent_load
+        self.persistent_load, self.encoding = persistent_load, encoding
         self.position, self.begin, self.work = position, position(), 0
         self.storages: set[int] = set()
         self.nbytes = 0  # of all storages
@@ -161,6 +167,9 @@ class Machine:
         stack = self.stack
         if name in _VALUES:
             stack.append(argument)
+        elif name in _STRINGS:
+            string = argument.encode("latin-1")  # as which `pickletools` reads it
+            stack.append(string if self.encoding == "bytes" else string.decode(self.encoding))
         elif name in _STORE:
             self.memo[argument] = stack[-1]
         elif name in _FETCH:

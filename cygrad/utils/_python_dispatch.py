@@ -84,8 +84,8 @@ def _get_current_dispatch_mode_stack() -> list[Any]:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a dispatch mode is active in this thread."""
-    return bool(_get_current_dispatch_mode_stack())
+    """Whether a dispatch mode is active in this thread; without `include_infra_modes`, one of the program's own."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _get_current_dispatch_mode_stack())
 
 
 is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode

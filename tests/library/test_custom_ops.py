@@ -417,6 +417,142 @@ def test_one_library_owns_a_namespace_as_long_as_it_lives():
     library.Library("owned", "DEF")._destroy()
 
 
+def test_decorators_take_a_library():
+    lib = library.Library("decorated", "DEF")
+
+    @library.define(lib, "plus(Tensor x) -> Tensor")
+    def plus(x):
+        return x + 1
+
+    lib.define("twice(Tensor x) -> Tensor")
+
+    @library.impl(lib, "twice", "CPU")
+    def twice(x):
+        return x * 2
+
+    x = torch.ones(1)
+    assert torch.ops.decorated.plus(x).item() == plus(x).item() == 2
+    assert torch.ops.decorated.twice(x).item() == twice(x).item() == 2
+    lib._destroy()
+
+
+def test_kernels_end_with_their_library():
+    owner = library.Library("ending", "DEF")
+    owner.define("plus(Tensor x) -> Tensor")
+    owner.impl("plus", lambda x: x + 1, "CPU")
+    first, second, third = (library.Library("ending", kind) for kind in ("IMPL", "IMPL", "FRAGMENT"))
+    first.impl("plus", lambda x: x + 10, "CPU")
+    second.impl("plus", lambda x: x + 100, "CPU")
+    library.register_fake("ending::plus", lambda x: x.new_empty(7), lib=second)
+    third.define("minus(Tensor x) -> Tensor")
+    plus, x = torch.ops.ending.plus, torch.zeros(1)
+    assert plus(x).item() == 100 and plus(x.to("meta")).shape == (7,)
+    del first
+    assert plus(x).item() == 100  # the kernel that was registered last stays
+    second._destroy()
+    with pytest.raises(NotImplementedError, match="META"):
+        plus(x.to("meta"))
+    assert hasattr(torch.ops.ending, "minus")
+    del third
+    assert not hasattr(torch.ops.ending, "minus")
+    owner._destroy()
+
+
+def test_libraries_register_what_they_are_for():
+    lib = library.Library("purposes", "DEF")
+    lib.define("plus(Tensor x) -> Tensor")
+    kernels = library.Library("purposes", "IMPL", "CPU")
+    with pytest.raises(RuntimeError, match="Cannot define an operator inside of a TORCH_LIBRARY_IMPL block"):
+        kernels.define("minus(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=r"dispatch key \(CUDA\) is inconsistent with .* block \(CPU\)"):
+        kernels.impl("plus", lambda x: x, "CUDA")
+    with pytest.raises(RuntimeError, match=r"namespace \(other\) in operator name .* block \(purposes\)"):
+        kernels.impl("other::plus", lambda x: x)
+    assert not torch.ops.purposes.plus.default.kernels
+    lib._destroy()
+
+
+def test_changes_that_autograd_does_not_see_are_counted():
+    @library.custom_op("test::sin_of_array", mutates_args={"x", "more"})
+    def sin_(x: Tensor, more: list[Tensor | None], kept: Tensor) -> None:
+        x.detach().numpy()[...] = 5
+
+    y = torch.ones(2, requires_grad=True).exp()
+    other, kept = torch.ones(2), torch.ones(2)
+    sin_(y, [None, other], kept)
+    assert (y._version, other._version, kept._version) == (1, 1, 0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        sin_(torch.ones(2), [], kept)
+
+
+def test_ops_without_tensors_run_the_kernel_of_a_device():
+    seen: list = []
+
+    def ones(device: torch.device = "cpu") -> Tensor:
+        seen.append(device)
+        return torch.ones(1)
+
+    op = library.custom_op("test::ones_on_cpu", ones, mutates_args=(), device_types="cpu")
+    assert op().item() == op("cpu:0").item() == op(device=torch.device("cpu")).item() == 1
+    assert seen == [torch.device("cpu"), torch.device("cpu:0"), torch.device("cpu")]
+    with fails(RuntimeError, "ones_on_cpu does not have a kernel registered for cuda. Please use register_kernel..."):
+        op(device="cuda")
+    anywhere = library.custom_op("test::ones_anywhere", ones, mutates_args=())
+    assert anywhere("meta").item() == 1 and seen[-1] == torch.device("meta")
+
+
+def test_tensors_by_keyword_have_no_gradient():
+    def scaled(x: Tensor, *, by: Tensor | None) -> Tensor:
+        return x.clone()
+
+    with fails(NotImplementedError, "custom_op with kwarg-only Tensor args. Please make your tensors..."):
+        library.custom_op("test::scaled_by", scaled, mutates_args=())
+    assert not hasattr(torch.ops.test, "scaled_by")
+    lib = library.Library("by_keyword", "DEF")
+    lib.define("f(Tensor x, *, Tensor[] by) -> Tensor")
+    with fails(NotImplementedError, "register_autograd with kwarg-only Tensor args. In the original..."):
+        library.register_autograd("by_keyword::f", lambda ctx, grad: grad)
+    with fails(NotImplementedError, "register_vmap with kwarg-only Tensor args. In the original..."):
+        library.register_vmap("by_keyword::f", lambda info, in_dims, x, by: (x, 0))
+    lib._destroy()
+
+
+@pytest.mark.parametrize(("given", "schema"), [((), "(Tensor(a!) x) -> ()"), ({"x"}, "(Tensor x) -> ()")])
+def test_schemas_agree_with_mutates_args(given, schema):
+    with pytest.raises(ValueError, match="which is different from what was provided to us in `mutates_args`"):
+        library.custom_op("test::disagreeing", lambda x: None, mutates_args=given, schema=schema)
+    assert not hasattr(torch.ops.test, "disagreeing")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        ("float", 3, 3.0),
+        ("float", torch.tensor(2), 2.0),
+        ("int", torch.tensor(2), 2),
+        ("Device", "cpu", torch.device("cpu")),
+        ("Device?", None, None),
+        ("int[]", (1, 2), [1, 2]),
+        ("int[2]", 4, [4, 4]),
+        ("int[2]?", 4, [4, 4]),
+        ("float[]", (1, 2.5), [1.0, 2.5]),
+        ("bool", True, True),
+        ("Scalar", 2, 2),
+    ],
+)
+def test_kernels_get_values_of_the_types_in_the_schema(kind, given, expected):
+    seen: list = []
+    lib = library.Library("types", "DEF")
+    lib.define(f"f({kind} value) -> ()")
+    lib.impl("f", lambda value: seen.append(value), "CPU")
+    torch.ops.types.f(given)
+    lib._destroy()
+    assert seen == [expected] and type(seen[0]) is type(expected)
+    assert not isinstance(expected, list) or list(map(type, seen[0])) == list(map(type, expected))
+
+
 @pytest.mark.parametrize("schema", ["f(Tenso x) -> Tensor", "f(Tensor x, Tenso y) -> Tensor", "f(Tensor x) -> Tenso"])
 def test_types_that_schemas_do_not_know(schema):
     with pytest.raises(RuntimeError, match="^\nunknown type specifier") as caught:

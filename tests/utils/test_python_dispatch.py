@@ -65,6 +65,37 @@ def test_a_mode_sees_the_backward_pass_below_autograd():
     assert torch.equal(x.grad, y.grad)
 
 
+def test_a_mode_sees_what_random_integers_are_drawn_from():
+    class Calls(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            calls.append((func, args[1:], kwargs))
+            return func(*args, **kwargs)
+
+    calls: list = []
+    x, ops = torch.ones(2), torch.ops.aten.randint_like
+    with Calls():
+        found = torch.randint_like(x, 5), torch.randint_like(x, 2, 3), torch.randint_like(x, high=9, dtype=torch.int64)
+    assert calls == [
+        (ops.default, (5,), {"pin_memory": False}),
+        (ops.low_dtype, (2, 3), {"pin_memory": False}),
+        (ops.default, (9,), {"dtype": torch.int64, "pin_memory": False}),
+    ]
+    assert found[1].tolist() == [2, 2] and found[2].dtype is torch.int64
+
+
+def test_modes_of_the_package_are_told_from_those_of_programs():
+    class Infra(dispatch.TorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+    assert not dispatch.is_in_torch_dispatch_mode()
+    with Infra():
+        assert dispatch.is_in_torch_dispatch_mode() and not dispatch.is_in_torch_dispatch_mode(False)
+        with dispatch.TorchDispatchMode():
+            assert dispatch.is_in_torch_dispatch_mode(include_infra_modes=False)
+
+
 def test_what_a_mode_returns_takes_the_place_of_the_result():
     class Halves(dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

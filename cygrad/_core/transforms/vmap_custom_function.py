@@ -4,7 +4,7 @@ from collections import namedtuple
 
 from cygrad._core.graph.function import apply_function
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import set_forward
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_forward
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 
@@ -14,7 +14,7 @@ VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
 def apply_to_samples(cls, ctx, args):
     """Run `cls.apply(*args)` while levels are open, for a class with `vmap` or `generate_vmap_rule`."""
     forward_mode.flush()
-    batch, outside = forward_mode.batch_of([x for x in args if isinstance(x, Tensor)])
+    batch, outside = forward_mode.batch_of(_tensors(args))
     if batch is None:
         return apply_function(ctx, cls.forward, args, cls.setup_context)
     if cls.generate_vmap_rule and cls._has_vmap:
@@ -31,12 +31,23 @@ def apply_to_samples(cls, ctx, args):
     return apply_function(ctx, lambda *_: first[0] if single else first, args, _in_batches(cls.setup_context))
 
 
+def check_containers(cls, args):
+    """Raise NoBatchingRule if tensors in containers, which the graph does not see, have samples."""
+    forward_mode.flush()
+    inner = [x for value in args if not isinstance(value, Tensor) for x in _tensors(value)]
+    if inner and forward_mode.batch_of(inner)[0] is not None:
+        raise NoBatchingRule(cls.__name__ + "Backward")
+
+
 def _check_inside(cls, args):
-    """Raise NoBatchingRule if levels outside a batch differentiate the function, too."""
+    """Raise NoBatchingRule if the function is differentiated outside a batch, too, where its own node is not seen."""
     levels = forward_mode.levels()
     batches = [level for level in levels if isinstance(level, Batch)]
-    samples = [batch.samples(x) for batch in batches for x in args if isinstance(x, Tensor)]
-    if batches != list(levels[: len(batches)]) or any(x is not None and x.requires_grad for x in samples):
+    tensors = [x for x in args if isinstance(x, Tensor)]
+    is_recorded = not get_modes() & NO_GRAD
+    outside = [x for x in tensors if is_recorded and all(batch.samples(x) is None for batch in batches)]
+    samples = [x for batch in batches for x in map(batch.samples, _tensors(args)) if x is not None]
+    if batches != list(levels[: len(batches)]) or any(x.requires_grad for x in [*samples, *outside]):
         raise NoBatchingRule(cls.__name__ + "Backward")
 
 
@@ -59,9 +70,11 @@ def _in_batches(function):
 
 def _of_samples(cls, batch, args):
     """Return (whether there is a single output, the outputs for the first sample), and give them their samples."""
-    samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in args]
-    in_dims = tuple([None if x is None else 0 for x in samples])
-    whole = [x if found is None else found for x, found in zip(args, samples, strict=True)]
+    samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in _leaves(args)]
+    in_dims = _nested(args, iter([None if found is None else 0 for found in samples]))
+    whole = _nested(
+        args, iter([x if found is None else found for x, found in zip(_leaves(args), samples, strict=True)])
+    )
     result = cls.vmap(VmapInfo(batch.size, batch.randomness), in_dims, *whole)
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
@@ -82,6 +95,34 @@ def _of_samples(cls, batch, args):
             "  for each output, return the dimension of its samples, or None if it has none"
         )
     return single, tuple([_first(batch, *pair) for pair in zip(outputs, dims, strict=True)])
+
+
+def _items(value):
+    """Return the items of a list, tuple or dictionary, or None for anything else."""
+    if type(value) is dict:
+        return list(value.values())
+    return list(value) if type(value) in (list, tuple) or hasattr(value, "_fields") else None
+
+
+def _leaves(value):
+    """Return the values in nested lists, tuples and dictionaries, in order."""
+    items = _items(value)
+    return [value] if items is None else [leaf for item in items for leaf in _leaves(item)]
+
+
+def _tensors(value):
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _nested(value, leaves):
+    """Return what is nested like `value`, of other leaves."""
+    items = _items(value)
+    if items is None:
+        return next(leaves)
+    items = [_nested(item, leaves) for item in items]
+    if type(value) is dict:
+        return dict(zip(value, items, strict=True))
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
 def _first(batch, output, dim):

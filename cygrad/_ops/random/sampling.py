@@ -145,7 +145,7 @@ def randint_like(
         array = filled_like(t, wanted, memory_format, INTEGERS, (first, last - first), generator, name)
     else:
         array = laid_out(whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place), t, memory_format)
-    found = fresh(array, requires_grad, name, t)
+    found = fresh(array, requires_grad, name, t, None, (last,) if low is None else (first, last))
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, name, place))
 
 

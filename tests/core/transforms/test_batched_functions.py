@@ -1,5 +1,8 @@
 """Custom functions under `vmap`."""
 
+import collections
+import warnings
+
 import pytest
 
 import cygrad as torch
@@ -120,6 +123,31 @@ def test_what_a_generated_rule_can_not_differentiate_outside_goes_sample_by_samp
     assert torch.equal(found[1], 6 * X * X)
 
 
+def test_a_generated_rule_differentiates_what_has_no_samples():
+    class Product(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x
+
+    factor, y = torch.tensor(2.0, requires_grad=True), torch.arange(3.0)
+    with pytest.warns(UserWarning, match="batching rule for aten::ProductBackward"):
+        out = func.vmap(lambda y: Product.apply(factor, y) * factor)(y)
+    assert torch.autograd.grad(out.sum(), factor)[0].item() == 12
+    with torch.no_grad():
+        assert func.vmap(lambda y: Product.apply(factor, y))(y).tolist() == [0, 2, 4]
+
+
 def test_outputs_without_samples_and_along_other_dimensions():
     class Turned(Scaled):
         @staticmethod
@@ -191,6 +219,67 @@ def test_arguments_that_are_no_tensors_may_stand_first():
     with pytest.warns(UserWarning, match="batching rule for aten::TimesBackward"):
         assert torch.vmap(func.grad(lambda row: Times.apply(2.0, row).sum()))(x).equal(torch.full((3, 2), 2.0))
     assert torch.vmap(lambda row: row + Times.apply(2.0, torch.ones(2)))(x).equal(x + 2)
+
+
+class Summed(torch.autograd.Function):
+    """The sum of a tensor and of the tensors in a container."""
+
+    @staticmethod
+    def forward(x, more):
+        return x + sum(more.values() if isinstance(more, dict) else more)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class SummedByRule(Summed):
+    generate_vmap_rule = True
+
+
+class SummedAtOnce(Summed):
+    seen: list = []
+
+    @staticmethod
+    def vmap(info, in_dims, x, more):
+        SummedAtOnce.seen.append(in_dims)
+        return Summed.forward(x, more), 0
+
+
+class SummedInOneStep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, more):
+        return Summed.forward(x, more)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+Pair = collections.namedtuple("Pair", "first second")
+CONTAINERS = [lambda *x: list(x), lambda *x: x, Pair, lambda *x: {"a": x[0], "b": x[1]}]
+
+
+@pytest.mark.parametrize("pack", CONTAINERS)
+@pytest.mark.parametrize("f", [Summed, SummedByRule, SummedAtOnce, SummedInOneStep])
+def test_tensors_in_containers_have_samples(f, pack):
+    x, y = torch.arange(3.0, requires_grad=True), torch.arange(3.0) * 10
+    fixed = torch.ones((), requires_grad=True)
+    with warnings.catch_warnings(action="ignore"):  # some run once for each sample
+        assert func.vmap(lambda x, y: f.apply(x, pack(y, y + 1)))(x, y).tolist() == [1, 22, 43]
+        out = func.vmap(lambda y: f.apply(fixed, pack(y, torch.ones(()))))(y)
+    assert out.tolist() == [2, 12, 22] and torch.autograd.grad(out.sum(), fixed)[0].item() == 3
+
+
+def test_in_dims_are_nested_like_arguments():
+    SummedAtOnce.seen.clear()
+    func.vmap(lambda x, y: SummedAtOnce.apply(x, [y, torch.ones(()), 2]))(torch.ones(2), torch.ones(2))
+    func.vmap(lambda y: SummedAtOnce.apply(torch.ones(()), Pair(1.0, y)))(torch.ones(2))
+    assert SummedAtOnce.seen == [(0, [0, None, None]), (None, Pair(None, 0))]
 
 
 def test_samples_inside_vmap():

@@ -6,6 +6,7 @@ import pytest
 
 import cygrad as torch
 from cygrad import func
+from cygrad._functorch import make_functional
 from helpers import fails
 
 X = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
@@ -89,6 +90,29 @@ def test_vmap_draws_random_numbers_as_told():
     with pytest.raises(RuntimeError, match="randomness error mode"):
         torch.vmap(lambda x: x + torch.rand(2))(zeros)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_an_ensemble_has_the_same_parameters_frozen():
+    models = [torch.nn.Linear(2, 2) for _ in range(2)]
+    models[1].weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="^Expected weight from each model to have the same .requires_grad"):
+        func.stack_module_state(models)
+
+
+def test_functional_modules_share_what_the_module_shares():
+    class Shared(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = self.same = torch.nn.Parameter(torch.ones(1))
+            self.buffer = torch.nn.Buffer(torch.ones(1))
+            self.register_buffer("alias", self.buffer)
+
+        def forward(self, x):
+            return x + self.bias + self.same + self.buffer + self.alias
+
+    call, params, buffers = make_functional.make_functional_with_buffers(Shared())
+    assert len(params) == len(buffers) == 1 and all(p.is_meta for p in call.stateless_model.parameters())
+    assert call((torch.tensor(10.0),), (torch.tensor(100.0),), torch.zeros(())).item() == 220
 
 
 def test_an_ensemble_of_modules():
