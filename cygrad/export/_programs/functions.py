@@ -16,12 +16,12 @@ __all__ = ["READS", "function_named", "name_of"]
 
 _LEFT_OUT = set(
     """
-    _typed_storage untyped_storage data_ptr set_ share_memory_ pin_memory is_shared record_stream new apply_ map_
-    map2_ backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor sparse_coo_tensor
-    __format__ register_hook register_post_accumulate_grad_hook retain_grad _is_view is_set_to lobpcg
-    __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__ to_numpy numpy
-    tolist item xpu mtia ipu chalf __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
-    module_load
+    _typed_storage storage_type untyped_storage data_ptr set_ share_memory_ pin_memory is_shared record_stream new
+    apply_ map_ map2_ backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor
+    sparse_coo_tensor __format__ register_hook register_post_accumulate_grad_hook retain_grad _is_view is_set_to
+    lobpcg __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__ to_numpy
+    numpy tolist item xpu mtia ipu chalf __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__
+    __delitem__ module_load
     """.split()
 )
 # What reads the values of tensors into Python, and what PyTorch calls the result
