@@ -1,6 +1,7 @@
 """Python source for a graph: one statement for each node."""
 
 import enum
+import inspect
 import re
 import types
 import typing
@@ -61,6 +62,10 @@ inplace_methods = {
     "ixor": "{} ^= {}",
     "setitem": "{}[{}] = {}",
 }
+
+
+# Names in `typing` of generic types: `List[int]` is written differently from `list[int]`
+_GENERIC = {dict: "Dict", frozenset: "FrozenSet", list: "List", set: "Set", tuple: "Tuple"}
 
 
 @dataclass
@@ -171,6 +176,12 @@ class CodeGen:
         return writer.finished(expanded_def)
 
 
+def _called(method: Callable[..., str], *args: Any, **options: Any) -> str:
+    """Call a method of a generator; those of older programs do not take the options."""
+    taken = inspect.signature(method).parameters
+    return method(*args, **{name: value for name, value in options.items() if name in taken})
+
+
 class _Writer:
     """Writes the statements of one graph."""
 
@@ -248,7 +259,10 @@ class _Writer:
             parts = ", ".join("()" if part == () else self.type_text(part) for part in typing.get_args(kind))
             if isinstance(kind, types.UnionType) or origin is typing.Union:
                 return f"{self.add_global('typing_Union', typing.Union)}[{parts}]"
-            return f"{self.type_text(origin)}[{parts}]" if parts else self.type_text(origin)
+            base = self.type_text(origin)
+            if origin in _GENERIC and not isinstance(kind, types.GenericAlias):
+                base = self.add_global(f"typing_{_GENERIC[origin]}", getattr(typing, _GENERIC[origin]))
+            return f"{base}[{parts}]" if parts else base
         if kind is ... or kind is None or isinstance(kind, str):
             return "..." if kind is ... else repr(kind)
         if isinstance(kind, type):
@@ -272,7 +286,7 @@ class _Writer:
         elif node.op == "output":
             if node.type is not None:
                 self.annotation = f" -> {self.type_text(node.type)}"
-            self.body.append(self.codegen.generate_output(node.args[0], repr_fn=self.text) + "\n")
+            self.body.append(_called(self.codegen.generate_output, node.args[0], repr_fn=self.text) + "\n")
         else:
             kind = self.kind_text(node)
             self.body.append(self.statement(node, f"{node!r}{kind} = ") + self.deletions(node))
@@ -345,7 +359,7 @@ class _Writer:
         if self.codegen._body_transformer:
             body = self.codegen._body_transformer(body)
         wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in dict.fromkeys(self.wrapped))
-        head = self.codegen.gen_fn_def(self.free_vars, self.annotation, expanded_def=expanded_def)
+        head = _called(self.codegen.gen_fn_def, self.free_vars, self.annotation, expanded_def=expanded_def)
         code = "".join(body).lstrip("\n")
         lines = "\n".join("    " + line for line in code.split("\n"))
         return PythonCode(f"\n{wraps}\n\n{head}\n{lines}", self.globals)

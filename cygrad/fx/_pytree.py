@@ -8,6 +8,22 @@ from cygrad.fx._codegen import CodeGen
 from cygrad.fx.proxy import Proxy
 from cygrad.utils import _pytree as pytree
 
+_flatten_fns: dict[type, Callable[[Any, pytree.TreeSpec], list[Any]]] = {}
+
+
+def register_pytree_flatten_spec(
+    cls: type,
+    flatten_fn_spec: Callable[[Any, pytree.TreeSpec], list[Any]],
+    flatten_fn_exact_match_spec: Callable[[Any, pytree.TreeSpec], bool] | None = None,
+) -> None:
+    """Tell how to take an object of a class apart, or a proxy of one: `flatten_fn_spec(tree, spec)` lists its children.
+
+    >>> from types import SimpleNamespace
+    >>> from cygrad.fx._pytree import register_pytree_flatten_spec
+    >>> register_pytree_flatten_spec(SimpleNamespace, lambda tree, spec: [tree.first, tree.second])
+    """
+    _flatten_fns[cls] = flatten_fn_spec
+
 
 def tree_flatten_spec(tree: Any, spec: pytree.TreeSpec) -> list[Any]:
     """Return the leaves that `spec` has in `tree`, in which proxies may stand for containers.
@@ -28,6 +44,9 @@ def tree_flatten_spec(tree: Any, spec: pytree.TreeSpec) -> list[Any]:
 
 def _parts(tree: Any, spec: pytree.TreeSpec) -> Iterator[tuple[Any, pytree.TreeSpec]]:
     """Yield the children of a container, or of a proxy of one, each with its structure."""
+    if spec.type in _flatten_fns:
+        yield from zip(_flatten_fns[spec.type](tree, spec), spec.children(), strict=True)
+        return
     if not isinstance(tree, (Proxy, dict, list, tuple)):
         yield from zip(pytree.SUPPORTED_NODES[spec.type].flatten_fn(tree)[0], spec.children(), strict=True)
         return
@@ -76,6 +95,8 @@ class _PyTreeCodeGen(CodeGen):
                 break
             shown[place] = full[given[place]]
         head = super().gen_fn_def(shown, maybe_return_annotation, expanded_def=expanded_def)
+        if not leaves:
+            return head
         return f"{head}\n    {', '.join(leaves)}, = fx_pytree.tree_flatten_spec([{', '.join(given)}], self._in_spec)"
 
     def generate_output(self, output_args: Any, *, repr_fn: Callable[[Any], str] = repr) -> str:

@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import copy
 import functools
 import inspect
 import itertools
@@ -27,6 +28,8 @@ _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
 _wrapped_functions: set[int] = set()  # ids of the functions that are wrapped, once they are known
 _is_tracing = False
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_proxyable_classes: dict[type, None] = {}
 _MISSING: Any = object()
 
 
@@ -38,6 +41,20 @@ class PHBase:
 
 
 PH = PHBase()
+
+
+class PHWithMeta(PHBase):
+    """Stays an input, like `PH`; its node gets the attributes that it has, such as `ph_key`."""
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
+
+
+def _transfer_attrs(source: PHBase, target: Any) -> None:
+    """Give a node the attributes of a placeholder value that it does not have itself."""
+    for name, value in vars(source).items():
+        if not hasattr(target, name):
+            setattr(target, name, value)
 
 
 def is_fx_tracing() -> bool:
@@ -105,6 +122,7 @@ class ProxyableClassMeta(type):
     """
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
+        _proxyable_classes[cls] = None
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -300,6 +318,14 @@ class Tracer(TracerBase):
         if isinstance(a, cygrad.Tensor):
             name = next((name for name, buffer in self.root.named_buffers() if buffer is a), None)
             return self.create_node("get_attr", name or self._constant("_tensor_constant", a), (), {})
+        if isinstance(a, nn.Module):
+            name = next((name for name, module in self.root.named_modules() if module is a), None)
+            if name is not None:
+                return self.create_node("get_attr", name, (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return self.create_node("call_function", type(a), tuple(self.create_arg(item) for item in a), {})
+        if type(a) in _proxyable_classes:  # made elsewhere
+            return self.create_node("get_attr", self._constant(f"_{type(a).__name__}_constant_", a), (), {})
         return super().create_arg(a)
 
     def _constant(self, prefix: str, value: Any) -> str:
@@ -346,6 +372,8 @@ class Tracer(TracerBase):
                 raise RuntimeError("``self`` argument cannot be part of *args expansion!")
             args.append(self.root)
             names.pop(0)
+        if isinstance(concrete_args, tuple) and concrete_args and total == is_module and code.co_flags & _VARIADIC:
+            return root_fn, args + [self._numbered_input(i, value) for i, value in enumerate(concrete_args)]
         if isinstance(concrete_args, tuple):
             if len(names) != len(concrete_args):
                 raise RuntimeError(
@@ -384,6 +412,13 @@ class Tracer(TracerBase):
 
         return called, [*root, *leaves]
 
+    def _numbered_input(self, number: int, value: Any) -> Proxy:
+        """Return the input for an argument of a function that takes any number of them."""
+        held = self.create_proxy("placeholder", f"input_{number}", (), {})
+        if isinstance(value, PHBase):
+            _transfer_attrs(value, held.node)
+        return held
+
     def _proxy_placeholder(
         self, name: str, concrete_args: dict[str, Any] | None, parameters: Any, function: Any
     ) -> Any:
@@ -403,6 +438,7 @@ class Tracer(TracerBase):
     def _specialized(self, name: str, value: Any, held: Proxy) -> Any:
         """Return what an argument is in the function: a fixed value, which the graph checks, or an input."""
         if isinstance(value, PHBase):
+            _transfer_attrs(value, held.node)
             return held
         text = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
@@ -428,6 +464,10 @@ class Tracer(TracerBase):
         if isinstance(root, nn.Module):
             self.root, function = root, type(root).forward
             if self.traced_func_name != "forward":
+                if not hasattr(type(root), self.traced_func_name):
+                    raise AssertionError(
+                        f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}"
+                    )
                 function = getattr(type(root), self.traced_func_name)
             self.root_module_name = root._get_name()
             self.submodule_paths = {module: name for name, module in root.named_modules()}
@@ -438,6 +478,8 @@ class Tracer(TracerBase):
         self.tensor_attrs = {id(value): name for name, value in _plain_tensors(self.root)}
         if not inspect.isroutine(inspect.unwrap(function)):
             raise AssertionError(f"Expected function, got {type(function)}")
+        code = inspect.unwrap(function).__code__
+        self.graph._origin = f" from {code.co_filename}:{code.co_firstlineno} in {code.co_name}"
         called, args = self.create_args_for_root(function, isinstance(root, nn.Module), concrete_args)
         outer, _is_tracing = _is_tracing, True
         try:
@@ -490,7 +532,9 @@ class Tracer(TracerBase):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tracer":
         copied = type(self).__new__(type(self))
-        copied.__dict__.update({key: value for key, value in vars(self).items() if key != "graph"})
+        memo[id(self)] = copied
+        for name, value in vars(self).items():
+            copied.__dict__[name] = copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo)
         return copied
 
 

@@ -111,6 +111,7 @@ class Graph:
         self._owning_module = owning_module
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen = CodeGen()
+        self._origin = ""  # where the traced function is, as a part of a sentence
 
     @property
     def owning_module(self) -> Any:
@@ -264,7 +265,7 @@ class Graph:
         copied = Graph(tracer_cls=self._tracer_cls)
         values: dict[Node, Node] = {}
         found = copied.graph_copy(self, values, return_output_node=True)
-        copied._codegen = self._codegen
+        copied._codegen, copied._origin = self._codegen, self._origin
         if memo is not None:
             memo.update({id(node): other for node, other in values.items()})
         if found is not None:

@@ -21,10 +21,10 @@ _numbers = itertools.count()
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 
 
-def _forward_from_src(src: str, globals: dict[str, Any]) -> Callable[..., Any]:
-    """Compile source and return its function `forward`. Tracebacks show its lines."""
+def _forward_from_src(src: str, globals: dict[str, Any], origin: str = "") -> Callable[..., Any]:
+    """Compile source and return its function `forward`. Tracebacks show its lines, and where it was traced."""
     space = globals.copy()
-    file = f"<eval_with_key>.{next(_numbers)}"
+    file = f"<eval_with_key>.{next(_numbers)}{origin}"
     linecache.cache[file] = (len(src), None, src.splitlines(True), file)
     exec(compile(src, file, "exec"), space)
     return space["forward"]
@@ -205,7 +205,8 @@ class GraphModule(nn.Module):
         nested = getattr(self._graph._codegen, "pytree_info", None)
         if nested is not None:
             self._in_spec, self._out_spec = nested.in_spec, nested.out_spec
-        type(self).forward = _forward_from_src(python_code.src, python_code.globals)  # type: ignore[method-assign]
+        forward = _forward_from_src(python_code.src, python_code.globals, self._graph._origin)
+        type(self).forward = forward  # type: ignore[method-assign]
         return python_code
 
     def print_readable(
@@ -336,7 +337,10 @@ class GraphModule(nn.Module):
         return self.__reduce__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self._copied(copy.deepcopy(self._members(), memo), copy.deepcopy(self._graph, memo))
+        copied = self._copied(copy.deepcopy(self._members(), memo), copy.deepcopy(self._graph, memo))
+        memo[id(self)] = copied
+        copied.__dict__["meta"] = copy.deepcopy(self.meta, memo)  # which may refer to the module
+        return copied
 
     def __copy__(self) -> Any:
         return self._copied(self._members(), self._graph.__deepcopy__())

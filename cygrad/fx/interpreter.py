@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cygrad import nn
+from cygrad.fx import traceback
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Argument, Node, Target, map_aggregate, map_arg
@@ -98,7 +99,8 @@ class Interpreter:
 
     @contextmanager
     def _set_current_node(self, node: Node) -> Iterator[None]:
-        yield
+        with traceback.set_current_meta(node):
+            yield
 
     def run_node(self, n: Node) -> Any:
         """Return the value of a node, by the method that is named after its `op`.
@@ -352,7 +354,8 @@ class Transformer(Interpreter):
         >>> cygrad.fx.Transformer(traced).transform()(cygrad.ones(2))
         tensor([2., 2.])
         """
-        result = super().run(enable_io_processing=False)
+        with traceback.preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         if result is not None:
             old = self.graph.output_node()
             self.new_graph.output(map_aggregate(result, _node_of), type_expr=old.type)

@@ -125,6 +125,9 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
 
 def _format_arg(arg: object, max_list_len: float = float("inf")) -> str:
     """Return the text of an argument in a printed graph: nodes as `%name`, other values without quotes."""
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        named = (f"{name}={_format_arg(value)}" for name, value in zip(arg._fields, arg, strict=True))
+        return f"{type(arg).__name__}({', '.join(named)})"
     if isinstance(arg, (list, tuple)):
         shown = [_format_arg(item) for i, item in enumerate(arg) if i < max_list_len]
         more = "" if len(arg) < max_list_len + 1 else f", ...[total_len={len(arg)}]"

@@ -1,6 +1,7 @@
 """Normal forms of calls: all arguments by keyword, with defaults filled in."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,6 +35,23 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
     except (ValueError, TypeError):
         found = None
     return (found, None) if return_schemas else found
+
+
+def check_for_mutable_operation(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise RuntimeError for a function of the package that writes into an argument: in place, or into `out`."""
+    name = getattr(target, "__name__", "")
+    if not is_torch_function(target) or not (kwargs.get("out") is not None or re.fullmatch(r"[a-z]\w*[a-z0-9]_", name)):
+        return
+    shown = f"aten::{name}.out" if kwargs.get("out") is not None else f"aten::{name}"
+    raise RuntimeError(
+        f"Tried to trace mutable operation {shown}. FX only supports functional code, so operate on the result of a "
+        "function that returns a new tensor."
+    )
+
+
+def is_torch_function(target: Any) -> bool:
+    """Whether a function is one of the package's."""
+    return (getattr(target, "__module__", None) or "").partition(".")[0] in ("cygrad", "torch")
 
 
 def normalize_function(

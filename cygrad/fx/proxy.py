@@ -1,6 +1,9 @@
 """`Proxy`: stands for a tensor while a function is traced; what is done with it is recorded as nodes."""
 
+import copy
+import dataclasses
 import dis
+import enum
 import inspect
 import operator
 import traceback
@@ -8,10 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import cygrad
+from cygrad.fx import traceback as notes
 from cygrad.fx._codegen import magic_methods, reflectable_magic_methods
 from cygrad.fx._normalization import as_recorded
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Argument, Node, Target, map_aggregate
+from cygrad.fx.operator_schemas import check_for_mutable_operation
 from cygrad.ops import OpOverload
 from cygrad.overrides import _begin_asking as begin_asking
 
@@ -81,8 +86,13 @@ class TracerBase:
         type_expr: Any | None = None,
     ) -> Node:
         """Add a node to the graph. Tracers that want to change or refuse nodes override this."""
+        if kind == "call_function" and self.check_mutable_operations:
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        if self.module_stack:
+        if notes.has_preserved_node_meta():
+            current = notes.get_current_meta()
+            node.meta.update({key: copy.copy(current[key]) for key in _PRESERVED if key in current})
+        elif self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         return node
 
@@ -103,7 +113,7 @@ class TracerBase:
         """Add a node whose arguments may contain proxies, and return its proxy."""
         args_, kwargs_ = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, tuple(args_), dict(kwargs_), name, type_expr)
-        if self.record_stack_traces:
+        if self.record_stack_traces and not node.stack_trace:
             node.stack_trace = "".join(traceback.format_list(_user_frames()))
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
@@ -117,8 +127,7 @@ class TracerBase:
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, tuple) and hasattr(a, "_fields"):
-            values = tuple(self.create_arg(item) for item in a)
-            return self.create_node("call_function", type(a), values, {})
+            return type(a)(*(self.create_arg(item) for item in a))
         if isinstance(a, (tuple, list)) and type(a) is not cygrad.Size:
             return type(a)(self.create_arg(item) for item in a) if type(a) in (tuple, list) else type(a)(a)
         if isinstance(a, dict):
@@ -131,6 +140,9 @@ class TracerBase:
             return range(a.start, a.stop, a.step)
         if isinstance(a, _PLAIN) or a is None or a is ... or isinstance(a, type):
             return a
+        if dataclasses.is_dataclass(a):
+            named = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), named)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: "Proxy") -> bool:
@@ -163,7 +175,13 @@ _PLAIN = (
     cygrad.memory_format,
     cygrad.layout,
     OpOverload,
+    enum.Enum,
 )
+# The notes of a node that nodes made of it receive
+_PRESERVED = """
+    stack_trace nn_module_stack torch_fn source_fn_stack original_aten recompute ac_graph_id has_backward_hook from_node
+    quantization_tag _numeric_debug_handle custom partitioner_tag
+""".split()
 
 
 def _refuse_proxy(value: Any) -> Any:
@@ -229,7 +247,8 @@ class Proxy:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Proxy":
         copied = object.__new__(type(self))
         memo[id(self)] = copied
-        copied.__dict__.update(self.__dict__)
+        for name, value in self.__dict__.items():
+            copied.__dict__[name] = copy.deepcopy(value, memo)
         return copied
 
     def __call__(self, *args: Any, **kwargs: Any) -> "Proxy":
