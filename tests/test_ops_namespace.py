@@ -209,3 +209,15 @@ def test_copies_of_an_op_are_the_op(take):
     for op in (torch.ops.aten.add, torch.ops.aten.add.Tensor):
         assert take(op) is op
     assert not hasattr(torch.ops.aten.add, "__foo__")
+
+
+@pytest.mark.parametrize("op", [torch.ops.aten.add, torch.ops.aten.add.Tensor])
+def test_values_that_stand_for_tensors_see_the_op(op):
+    class Named:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args, kwargs
+
+    named = Named()
+    assert op(named, 2, alpha=3) == (op, (named, 2), {"alpha": 3})
+    assert op(torch.ones(2), other=named)[2] == {"other": named}

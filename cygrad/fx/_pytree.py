@@ -37,7 +37,7 @@ def tree_flatten_spec(tree: Any, spec: pytree.TreeSpec) -> list[Any]:
     """
     if spec.is_leaf():
         return [tree]
-    if not isinstance(tree, Proxy) and type(tree) is not spec.type:
+    if not isinstance(tree, Proxy) and pytree._get_node_type(tree) is not spec.type:
         raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
     return [leaf for part, child in _parts(tree, spec) for leaf in tree_flatten_spec(part, child)]
 
@@ -54,7 +54,7 @@ def _parts(tree: Any, spec: pytree.TreeSpec) -> Iterator[tuple[Any, pytree.TreeS
         raise ValueError(f"Node arity mismatch; expected {spec.num_children}, but got {len(tree)}.")
     context: Any = spec.context
     keys = range(spec.num_children)
-    if issubclass(spec.type, dict):
+    if isinstance(spec.type, type) and issubclass(spec.type, dict):  # named tuples have no type of their own there
         keys = context if spec.type is not defaultdict else context[1]
     container: Any = tree
     for key, child in zip(keys, spec.children(), strict=True):

@@ -20,6 +20,7 @@ from cygrad._core.registry.autocast import POLICY_OF
 from cygrad._core.registry.dispatch import taken_up
 from cygrad.ops._schema import FunctionSchema
 from cygrad.ops._schema_table import outs_of, overloads_of, schema_of, tags_of
+from cygrad.overrides import handle_torch_function
 
 __all__ = ["aten", "load_library"]
 
@@ -106,6 +107,15 @@ def _named(namespace: str, *names: str) -> Any:
     return found
 
 
+def _standing_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the arguments that stand for tensors without being any, such as proxies; they see the op itself."""
+    return [
+        value
+        for value in (*args, *kwargs.values())
+        if hasattr(value, "__torch_function__") and not isinstance(value, (cygrad.Tensor, type))
+    ]
+
+
 class OpOverload(_Named):
     """An op: equal to others with the same name, and callable if it is a function of the package.
 
@@ -139,7 +149,11 @@ class OpOverload(_Named):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         found = taken_up(self, args, kwargs)
-        return self.overloadpacket(*args, **kwargs) if found is None else found[0]
+        if found is not None:
+            return found[0]
+        if standing_in := _standing_in(args, kwargs):
+            return handle_torch_function(self, standing_in, *args, **kwargs)
+        return self.overloadpacket(*args, **kwargs)
 
     @property
     def op(self) -> Callable[..., Any]:
@@ -221,6 +235,8 @@ class OpOverloadPacket(_Named):
         return found
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if standing_in := _standing_in(args, kwargs):
+            return handle_torch_function(self, standing_in, *args, **kwargs)
         if "self" in kwargs and not args:  # public functions call it `input`
             args = (kwargs.pop("self"),)
         return self.op(*args, **kwargs)

@@ -228,6 +228,22 @@ def test_literals_and_filters():
     assert traced(torch.tensor(0.0)).item() == 1
 
 
+def test_ops_in_patterns_match_with_defaults_and_keywords():
+    aten = torch.ops.aten
+    traced = fx.symbolic_trace(lambda x: aten.max_pool2d_with_indices.default(x, [2, 2], stride=[2, 2])[0])
+
+    def pattern(x, size, stride):
+        return aten.max_pool2d_with_indices.default(x, size, stride, padding=[0, 0])
+
+    def replacement(x, size, stride):
+        return aten.max_pool2d_with_indices.default(aten.relu.default(x), size, stride)
+
+    assert len(fx.replace_pattern(traced, pattern, replacement)) == 1
+    targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert targets[:2] == [aten.relu.default, aten.max_pool2d_with_indices.default]
+    assert traced(-torch.ones(1, 1, 4, 4)).tolist() == [[[[0, 0], [0, 0]]]]
+
+
 def test_modules_in_patterns():
     class Old(nn.Module):
         def __init__(self):

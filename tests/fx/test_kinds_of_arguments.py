@@ -169,6 +169,12 @@ def test_classes_taken_apart_by_a_function_of_the_program():
     assert fx.symbolic_trace(lambda x: 5, {"x": []})([]) == 5
 
 
+def test_named_tuples_taken_apart():
+    traced = fx.symbolic_trace(lambda pair: pair.x + pair.y, {"pair": Pair(fx.PH, fx.PH)})
+    assert traced(Pair(X, X)).tolist() == [2, 4]
+    assert fx.symbolic_trace(traced)(Pair(X, X)).tolist() == [2, 4]
+
+
 def test_generators_of_older_programs():
     class Listed(fx.CodeGen):
         def gen_fn_def(self, free_vars, maybe_return_annotation):

@@ -6,8 +6,22 @@ from typing import Any
 import cygrad
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Node
+from cygrad.ops import OpOverload
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
+
+
+def _arguments(node: Node) -> tuple[Any, ...]:
+    """Return all arguments of a node in order: of an op, which has a schema, with defaults and without keywords."""
+    if not isinstance(node.target, OpOverload):
+        return tuple(node.args), dict(node.kwargs)
+    found = []
+    for i, argument in enumerate(node.target._schema.arguments):
+        positional = node.args[i] if i < len(node.args) and not argument.kwarg_only else argument.default_value
+        value = node.kwargs.get(argument.name, positional)
+        is_one_for_all = argument.N is not None and isinstance(value, (int, float))
+        found.append([value] * argument.N if is_one_for_all else value)  # type: ignore[operator]
+    return tuple(found)
 
 
 @dataclass
@@ -94,9 +108,7 @@ class SubgraphMatcher:
         known[pattern] = node
         if pattern.op == "placeholder":
             return True
-        if not self._equal(tuple(pattern.args), tuple(node.args), known):
-            return False
-        return self._equal(dict(pattern.kwargs), dict(node.kwargs), known)
+        return self._equal(_arguments(pattern), _arguments(node), known)
 
     def _does_the_same(self, pattern: Node, node: Node) -> bool:
         if pattern.op != node.op:
