@@ -12,7 +12,11 @@ import cygrad as torch
 from cygrad import fx, nn
 from cygrad.fx.experimental.optimization import fuse, remove_dropout
 from cygrad.fx.passes.infra.pass_base import PassBase, PassResult
-from cygrad.fx.passes.infra.pass_manager import PassManager
+from cygrad.fx.passes.infra.pass_manager import (
+    PassManager,
+    pass_result_wrapper,
+    this_before_that_pass_constraint,
+)
 from cygrad.fx.passes.shape_prop import ShapeProp
 
 
@@ -290,12 +294,55 @@ def test_passes(traced):
 
     manager = PassManager([Renames()], steps=3)
     checks: list = []
-    manager.add_checks(checks.append)
-    assert manager(traced) == (traced, True) and checks == [traced, traced]
-    assert manager(traced) == (traced, False)
+    manager.add_checks(lambda module: checks.append(module))
+    assert manager(traced) == (traced, True) and checks == [traced]
+    manager.run_checks_after_each_pass = True
+    assert manager(traced) == (traced, False) and len(checks) == 3
+    with pytest.raises(TypeError, match="should only take in one variable"):
+        manager.add_checks(lambda module, other: None)
     manager.add_pass(lambda module: module)
-    with pytest.raises(TypeError, match="should be type PassResult"):
+    with pytest.raises(Exception, match="the '<lambda>' pass after the following passes: .'Renames'") as failed:
         manager(traced)
+    assert str(failed.value.__cause__).startswith("The result of the pass <lambda> should be type PassResult")
+
+
+def test_passes_that_return_other_results(traced):
+    class Nothing(PassBase):
+        def call(self, graph_module):
+            return None
+
+    for one in (Nothing(), lambda module: module, lambda module: PassResult(module, False)):
+        result = PassManager([pass_result_wrapper(one)])(traced)
+        assert result.graph_module is traced
+
+
+def test_order_of_passes():
+    passes = [lambda module, i=i: PassResult(module, False) for i in range(4)]
+    manager = PassManager(passes)
+    manager.add_constraint(this_before_that_pass_constraint(passes[3], passes[0]))
+    manager.add_constraint(this_before_that_pass_constraint(passes[2], passes[3]))
+    with pytest.raises(RuntimeError, match="pass schedule constraint violated"):
+        manager.validate_constraints()
+    manager.solve_constraints()
+    manager.validate_constraints()
+    assert [passes.index(one) for one in manager.passes] == [1, 2, 3, 0]
+    manager.add_constraint(this_before_that_pass_constraint(passes[0], passes[2]))
+    with pytest.raises(RuntimeError, match="^Circular dependency detected within the following passes"):
+        manager(None)
+
+
+def test_checks_whose_errors_are_ignored(traced):
+    def fails(module):
+        raise ValueError("wrong")
+
+    for is_ignored in (False, True):
+        manager = PassManager(suppress_check_failures=is_ignored)
+        manager.add_checks(fails)
+        if is_ignored:
+            assert manager(traced) == (traced, False)
+        else:
+            with pytest.raises(ValueError, match="wrong"):
+                manager(traced)
 
 
 def test_fusion():
