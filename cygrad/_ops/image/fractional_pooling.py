@@ -13,7 +13,7 @@ from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import facts, publish
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.image import max_pooling as kernels
-from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arguments import is_integer, require
 from cygrad._ops.image.max_pooling import choosing, recorded
 from cygrad._ops.image.pooling_common import numbers
 from cygrad._ops.random.random import rand
@@ -93,7 +93,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
 
 def _lengths(value, function, name, position, dims):
     """Expand an int to `dims` of them; a sequence must have as many."""
-    if isinstance(value, (tuple, list)) and len(value) != dims:
+    if isinstance(value, (tuple, list)) and len(value) != dims and all(map(is_integer, value)):
         many = "three Ints" if dims == 3 else "Ints"
         raise RuntimeError(f"{function}: {name} must either be a single Int or tuple of {many}")
     return numbers(value, function, name, position, dims)
