@@ -5,8 +5,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cygrad.fx._codegen import CodeGen
+from cygrad.fx.immutable_collections import immutable_dict, immutable_list
 from cygrad.fx.proxy import Proxy
 from cygrad.utils import _pytree as pytree
+
+# The arguments of nodes are trees.
+pytree.register_pytree_node(immutable_list, lambda items: (list(items), None), lambda items, _: immutable_list(items))
+pytree.register_pytree_node(
+    immutable_dict,
+    lambda entries: (list(entries.values()), list(entries)),
+    lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
+)
 
 _flatten_fns: dict[type, Callable[[Any, pytree.TreeSpec], list[Any]]] = {}
 

@@ -2,8 +2,6 @@
 
 from typing import Any, NoReturn
 
-from cygrad.utils import _pytree as pytree
-
 __all__ = ["immutable_dict", "immutable_list"]
 
 
@@ -56,11 +54,3 @@ class immutable_dict(dict[Any, Any]):
 
     def __reduce__(self) -> Any:
         return type(self), (dict(self),)
-
-
-pytree.register_pytree_node(immutable_list, lambda items: (list(items), None), lambda items, _: immutable_list(items))
-pytree.register_pytree_node(
-    immutable_dict,
-    lambda entries: (list(entries.values()), list(entries)),
-    lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
-)
