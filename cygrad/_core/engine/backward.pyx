@@ -22,11 +22,11 @@ from cygrad._core.errors import messages
 from cygrad._kernels.device import cupy_library
 from cygrad._library import later
 
-arguments = later("cygrad._core.engine.arguments")  # needed only for backward passes
-
 import numpy as np
 
 import_array()
+
+arguments = later("cygrad._core.engine.arguments")  # needed only for backward passes
 
 
 cdef bint several_gpus = False      # whether nodes may have to run on different ones
