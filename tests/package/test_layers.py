@@ -31,6 +31,7 @@ PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
+    "multiprocessing",
     *("_dynamo", "_inductor", "_jit_internal", "compiler"),  # as programs for compilers see them, and the next
     *("ao", "export", "fx", "jit", "onnx", "quantization"),
     *(
@@ -69,6 +70,10 @@ INWARD = {
     ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.joining"),
     ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._deterministic"),
     ("cygrad/nn/utils/clip_grad.py", "cygrad.distributed.fsdp._sharded_parameter"),
+    # how tensors travel to other processes
+    ("cygrad/multiprocessing/reductions.py", "cygrad._core.graph.internals"),
+    ("cygrad/multiprocessing/reductions.py", "cygrad._core.tensor.convert"),
+    ("cygrad/multiprocessing/reductions.py", "cygrad._core.tensor.transfer"),
     ("cygrad/_C/__init__.py", "cygrad.__config__"),
     ("cygrad/_C/__init__.py", "cygrad._core.engine.backward"),
     ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),

@@ -20,7 +20,7 @@ from cygrad._core.graph.internals import (
 from cygrad._core.graph.opdef import registry, shown
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.tensor.shared_memory import to_send
+from cygrad._core.tensor.transfer import to_send
 from cygrad._core.types.hook_handles import warn_if_has_hooks
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
@@ -262,18 +262,23 @@ def __reduce_ex__(self, protocol):
     stands for PyTorch.
     """
     warn_if_has_hooks(self)
-    cls = None if type(self) is Tensor else type(self)
-    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, _attributes_and_slots(self))
+    return reduced(self, to_send)
+
+
+def reduced(t, represent):
+    """Return how a pickle rebuilds a tensor; `represent(array)` is what it holds for an array on the CPU."""
+    cls = None if type(t) is Tensor else type(t)
+    array, rest = memory_behind(own_array(t, True)), (t.requires_grad, _attributes_and_slots(t))
     if cls is not None and is_meta(array):
         from cygrad._core.registry.wrappers import is_wrapper, outline_of, remade  # needed only for such tensors
 
-        if is_wrapper(self):
-            return remade, (cls, outline_of(self), *rest)
+        if is_wrapper(t):
+            return remade, (cls, outline_of(t), *rest)
     if is_array(array) and not is_meta(array):
         how: tuple = _rebuild_on_gpu, (cls, arrays.move(array, None), array.device.id, *rest)
     else:
-        how = _rebuild, (cls, array if is_meta(array) else to_send(array), *rest)
-    return (_rebuild_view, how) if shows_opposite(self) else how
+        how = _rebuild, (cls, array if is_meta(array) else represent(array), *rest)
+    return (_rebuild_view, how) if shows_opposite(t) else how
 
 
 def _rebuild_view(rebuild, arguments):

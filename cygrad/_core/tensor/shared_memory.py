@@ -1,12 +1,11 @@
-"""Shared and pinned memory: `share_memory_`, `pin_memory`, and transfer of tensors to other processes."""
+"""Shared and pinned memory: `share_memory_` and `pin_memory`."""
 
 import functools
 import os
-import sys
+import weakref
 
 import numpy as np
 
-from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, bind, holding_memory, shows_opposite, tensor_of
 from cygrad._core.graph.opdef import shown
 from cygrad._core.types.device import device as device_of
@@ -16,6 +15,9 @@ from cygrad._library import later
 
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # both are needed only with a GPU
 pinned_memory = later("cygrad._kernels.gpu.runtime.pinned_memory")
+
+# Of this process, by the device and inode of their files.
+_maps: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 @functools.cache
@@ -27,6 +29,7 @@ def shared_class():
         """A memory map that `is_shared` can tell from a mapped file by its class."""
 
         file = None  # the descriptor through which a process that is not a fork maps the memory
+        was_asked_for = True  # by `share_memory_`; else a tensor moved because it was sent
 
         def __del__(self, close=os.close):
             if self.file is not None:
@@ -55,62 +58,27 @@ def _shared(size):
 def _mapped(file, size):
     memory = shared_class()(file, size)
     memory.file = file
+    found = os.fstat(file)
+    _maps[found.st_dev, found.st_ino] = memory
     return memory
 
 
-class Handed:
-    """Stands for an array in the pickle sent to a process that is being spawned."""
-
-    def __init__(self, array, owner):
-        place = array.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
-        self.how = owner.file, len(owner), array.shape, array.dtype, place, array.strides
-
-    def __reduce__(self):
-        return _arrived, self.how
-
-
-def _arrived(file, size, shape, dtype, place, strides):
-    return np.ndarray(shape, dtype, _mapped(os.dup(file), size), place, strides)
+def map_of(file, size, was_asked_for):
+    """Return the map of a file; if this process maps it already, close the file: one memory keeps one address."""
+    found = os.fstat(file)
+    memory = _maps.get((found.st_dev, found.st_ino))
+    if memory is not None:
+        os.close(file)
+        return memory
+    memory = _mapped(file, size)
+    memory.was_asked_for = was_asked_for
+    return memory
 
 
-class _Bits:
-    """Stands for an array of a dtype that NumPy lacks, whose elements NumPy would not let travel out of band."""
-
-    def __init__(self, array):
-        self.how = array.view(f"u{array.itemsize}"), array.dtype
-
-    def __reduce__(self):
-        return _of_bits, self.how
-
-
-def _of_bits(bits, dtype):
-    return bits.view(dtype)
-
-
-def to_send(array):
-    """Return what to pickle for an array: itself, or a handle for shared memory sent to a process being spawned."""
-    return _shared_handle(array) or (_Bits(array) if array.dtype.isbuiltin == 2 else array)
-
-
-def _shared_handle(array):
-    """The handle of an array in shared memory, if a process is being spawned; else None."""
-    contexts = sys.modules.get("multiprocessing.context")
-    starting = None if contexts is None else contexts.get_spawning_popen()
-    if starting is None:
-        return None
+def shared_owner(array):
+    """Return the shared memory in which an array is, or None."""
     owner = _owner(array)
-    if not isinstance(owner, shared_class()):
-        return None
-    files = getattr(starting, "_fds", None)
-    if owner.file is None or files is None or starting.method != "spawn":
-        warn(
-            "a tensor in shared memory is copied for a new process, which then changes only its copy: use the start "
-            "method 'fork', or 'spawn' on Linux with enough file descriptors (`ulimit -n`)"
-        )
-        return None
-    if owner.file not in files:
-        starting.duplicate_for_child(owner.file)
-    return Handed(array, owner)
+    return owner if isinstance(owner, shared_class()) else None
 
 
 def _owner(array):
@@ -129,7 +97,7 @@ def is_shared(self):
     >>> x.is_shared(), x.share_memory_().is_shared()
     (False, True)
     """
-    return not self.is_cpu or isinstance(_owner(holding_memory(self)), shared_class())
+    return not self.is_cpu or shared_owner(holding_memory(self)) is not None
 
 
 @shown
@@ -137,14 +105,16 @@ def share_memory_(self):
     """Move the elements to memory shared with processes that are forked from now on; return the tensor.
 
     A view moves its base along with it. Other views, and the results of `detach()` and `.data`, keep the former memory
-    if they were made before. On Linux a spawned process shares the tensors among its arguments; tensors that pass
-    through a queue, or to a process of a fork server, are copied.
+    if they were made before. On Linux the memory stays shared when the tensor is an argument of a spawned process;
+    with `cygrad.multiprocessing` imported, also when it passes through a queue or a pipe. Elsewhere it is copied then.
 
     >>> import cygrad
     >>> cygrad.ones(2).share_memory_().is_shared()
     True
     """
     if is_shared(self):
+        if self.is_cpu:
+            shared_owner(holding_memory(self)).was_asked_for = True
         return self
     base = self if self._base is None else self._base
     array, former = holding_memory(self), holding_memory(base)

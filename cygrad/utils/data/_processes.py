@@ -77,7 +77,7 @@ class Processes(Crew):
 
     def send(self, worker: int, task: Task) -> None:
         with contextlib.suppress(BrokenPipeError):  # the worker died, which `receive` will notice
-            self.tasks[worker].send(task)
+            self.tasks[worker].send_bytes(_Pickler.dumps(task))
 
     def receive(self, timeout: float | None) -> tuple[int, int, Any]:
         end = None if timeout is None else time.monotonic() + timeout
@@ -110,6 +110,15 @@ class Processes(Crew):
             channel.close()
 
 
+class _Pickler(ForkingPickler):
+    """Copies tensors, even if `cygrad.multiprocessing` would hand them over in shared memory: a batch goes one way."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        kinds = cygrad.Tensor, cygrad.nn.Buffer, cygrad.nn.Parameter
+        self.dispatch_table = {kind: how for kind, how in self.dispatch_table.items() if kind not in kinds}
+
+
 class _Tasks:
     """The receiving end of a worker's pipe."""
 
@@ -136,11 +145,11 @@ def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) ->
 
     def answer(epoch: int, number: int, result: Any) -> None:
         try:
-            data = ForkingPickler.dumps((epoch, number, result))
+            data = _Pickler.dumps((epoch, number, result))
         except Exception as error:
             if not isinstance(result, Failure):  # a Failure gets here if its exception class cannot be pickled
                 result = Failure.of(error, f"in DataLoader worker process {worker}, when it handed over a batch")
-            data = ForkingPickler.dumps((epoch, number, replace(result, kind=RuntimeError)))
+            data = _Pickler.dumps((epoch, number, replace(result, kind=RuntimeError)))
         answers.put(bytes(data))
 
     work.run(worker, _Tasks(receiver, stopping), answer)

@@ -1,8 +1,4 @@
-"""Python's `multiprocessing` under PyTorch's name, and `spawn`.
-
-Tensors whose memory was shared (`share_memory_()`) before a process was forked use the same memory in both processes;
-on Linux, so do tensors in the arguments of a spawned process. Objects sent through a queue or a pipe are copied.
-"""
+"""Functions that run in several processes at once, and the errors of those that fail."""
 
 from __future__ import annotations
 
@@ -10,48 +6,16 @@ import multiprocessing as _processes
 import pickle
 import traceback
 from collections.abc import Callable
-from multiprocessing import *  # noqa: F403
 from typing import Any
 
 __all__ = [
-    *_processes.__all__,
     "ProcessContext",
+    "ProcessException",
     "ProcessExitedException",
     "ProcessRaisedException",
     "spawn",
     "start_processes",
 ]
-__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "start_processes"]
-
-
-def get_all_sharing_strategies() -> set[str]:
-    """Return the names of the strategies for sharing memory: only anonymous files.
-
-    >>> import cygrad
-    >>> cygrad.multiprocessing.get_all_sharing_strategies()
-    {'file_descriptor'}
-    """
-    return {"file_descriptor"}
-
-
-def get_sharing_strategy() -> str:
-    """Return the current strategy for sharing memory.
-
-    >>> import cygrad
-    >>> cygrad.multiprocessing.get_sharing_strategy()
-    'file_descriptor'
-    """
-    return "file_descriptor"
-
-
-def set_sharing_strategy(new_strategy: str) -> None:
-    """Set the strategy for sharing memory. Accepts those of PyTorch and has no effect.
-
-    >>> import cygrad
-    >>> cygrad.multiprocessing.set_sharing_strategy("file_system")
-    """
-    if new_strategy not in ("file_descriptor", "file_system"):
-        raise AssertionError(f"expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 
 
 class ProcessException(Exception):
