@@ -6,7 +6,23 @@ from typing import Any
 
 from cygrad._core.types.hook_handles import HookDict, RemovableHandle, warn_if_has_hooks
 
-__all__ = ["HookDict", "RemovableHandle", "add_hook", "warn_if_has_hooks"]
+__all__ = ["HookDict", "RemovableHandle", "add_hook", "unserializable_hook", "warn_if_has_hooks"]
+
+
+def unserializable_hook(f: Any) -> Any:
+    """Mark a hook as one that pickles may leave out: `warn_if_has_hooks` does not warn of it.
+
+    >>> import cygrad
+    >>> from cygrad.utils.hooks import unserializable_hook, warn_if_has_hooks
+    >>> @unserializable_hook
+    ... def double(grad):
+    ...     return grad * 2
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(double)
+    >>> warn_if_has_hooks(x)
+    """
+    f.__torch_unserializable__ = True
+    return f
 
 
 def add_hook(hooks: HookDict, hook: Any, prepend: bool = False) -> RemovableHandle:

@@ -188,6 +188,9 @@ class _Storage:
     def __copy__(self) -> Self:
         return self.clone()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._flat,)
+
     def cpu(self) -> Self:
         """Return the same elements on the CPU: this storage if they are there already."""
         return self if self._flat.is_cpu else type(self)(self._flat.cpu())

@@ -1,5 +1,8 @@
 """Storage objects, and tensors redirected to other memory with `set_`."""
 
+import copy
+import pickle
+
 import pytest
 
 import cygrad as torch
@@ -16,6 +19,16 @@ def test_storage_is_the_memory_of_the_base():
     assert whole.device == x.device and not whole.is_cuda and not whole.is_shared()
     assert whole.tolist()[4:8] == [0, 0, 128, 63]
     assert isinstance(whole, torch.UntypedStorage) and isinstance(whole, torch.storage.UntypedStorage)
+
+
+def test_storages_are_pickled_and_copied():
+    whole = torch.arange(3.0)[1:].untyped_storage()
+    typed = torch.IntStorage([3, 4])
+    for storage in (whole, typed):
+        for made in (pickle.loads(pickle.dumps(storage)), copy.deepcopy(storage)):
+            assert type(made) is type(storage) and made.tolist() == storage.tolist()
+            assert made.data_ptr() != storage.data_ptr()
+    assert isinstance(pickle.loads(pickle.dumps(typed)), torch.IntStorage)
 
 
 def test_typed_storage_has_elements():

@@ -114,6 +114,14 @@ def test_memory_that_others_use_is_copied(use):
     assert not x.is_shared() and x.tolist() == [0, 0, 0] and other is not None
 
 
+def test_a_storage_is_the_memory_of_the_tensors_beside_it():
+    x = torch.arange(3.0).share_memory_()
+    storage, tensor = sent([x.untyped_storage(), x])
+    assert storage._cdata == tensor.untyped_storage()._cdata == x.untyped_storage()._cdata
+    storage.fill_(0)
+    assert x.tolist() == [0, 0, 0]
+
+
 def test_a_graph_keeps_a_tensor_that_has_moved():
     x, weight = torch.arange(3.0), torch.ones(3, requires_grad=True)
     loss = (x * weight).sum()
