@@ -10,6 +10,7 @@ answers what setuptools asks Python about its compiler.
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -77,6 +78,8 @@ def build_wheel(target, headers, into):
     }
     for wheel in into.glob("*.whl"):
         wheel.unlink()
+    for packed in into.glob("build/lib*"):  # may hold modules that have been removed since
+        shutil.rmtree(packed)
     command = [sys.executable, "setup.py", "build", "--build-base", into / "build"]
     command += ["bdist_wheel", "--bdist-dir", into / "tree", "--plat-name", target.tag, "--dist-dir", into]
     subprocess.run([*map(str, command)], cwd=CHECKOUT, env=environment, check=True)
