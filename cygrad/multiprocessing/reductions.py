@@ -9,10 +9,10 @@ from weakref import ref
 
 import numpy as np
 
+from cygrad import Tensor
 from cygrad._core.graph.internals import holding_memory
 from cygrad._core.tensor.convert import reduced
 from cygrad._core.tensor.transfer import share_if_alone, to_any_process
-from cygrad._tensor import Tensor
 from cygrad.nn.parameter import Buffer, Parameter
 
 __all__ = ["StorageWeakRef", "fd_id", "init_reductions", "reduce_tensor"]

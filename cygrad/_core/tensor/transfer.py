@@ -121,8 +121,8 @@ def to_any_process(array):
     owner = shared_owner(array)
     if owner is None or owner.file is None:
         return _elements(array)
-    from multiprocessing import parent_process
-    from multiprocessing.reduction import DupFd  # few programs need it
+    from multiprocessing import parent_process  # few programs need it
+    from multiprocessing.reduction import DupFd  # and this
 
     is_brief = not owner.was_asked_for and parent_process() is not None  # such processes often end once they have sent
     return _Handle(array, owner, DupFd(owner.file), _elements(array) if is_brief else None)
