@@ -84,14 +84,19 @@ class StorageWeakRef:
     True
     """
 
-    __slots__ = ("_memory", "cdata")
+    __slots__ = ("_memory", "_number")
 
     def __init__(self, storage: Any) -> None:
-        self.cdata: int = storage._cdata
+        self._number: int = storage._cdata
         memory = holding_memory(storage._flat)
         while isinstance(memory.base, np.ndarray):
             memory = memory.base
         self._memory = ref(memory)
+
+    @property
+    def cdata(self) -> int:
+        """A number that storages of the same memory share."""
+        return self._number
 
     def expired(self) -> bool:
         """Whether the memory has been freed."""
