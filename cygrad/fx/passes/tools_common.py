@@ -94,6 +94,21 @@ def sorted_nodes(nodes: Iterable[Node], place: Callable[[Node], Any]) -> list[No
     return found
 
 
+def leads_back(nodes: Iterable[Node]) -> bool:
+    """Whether a path leads out of these nodes and back, so that they cannot become one node."""
+    inside = set(nodes)
+    outside = [user for node in inside for user in node.users if user not in inside]
+    seen: set[Node] = set()
+    while outside:
+        node = outside.pop()
+        if node in inside:
+            return True
+        if node not in seen:
+            seen.add(node)
+            outside.extend(node.users)
+    return False
+
+
 def _in_order(gm: GraphModule, order: list[Node], error: type[Exception]) -> GraphModule:
     """Give a module a graph with its nodes in another order, which lacks those of cycles."""
     missing = [node for node in gm.graph.nodes if node not in set(order)]

@@ -7,7 +7,7 @@ from typing import Any
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Node
-from cygrad.fx.passes.tools_common import NodeList, sorted_nodes, stable_topological_sort
+from cygrad.fx.passes.tools_common import NodeList, leads_back, sorted_nodes, stable_topological_sort
 from cygrad.fx.passes.utils.common import lift_subgraph_as_module
 
 __all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
@@ -40,17 +40,7 @@ def validate_partition(partition: NodeList) -> bool:
     >>> validate_partition([relu, exp]), validate_partition([relu, add])
     (True, False)
     """
-    inside = set(partition)
-    outside = [user for node in partition for user in node.users if user not in inside]
-    seen: set[Node] = set()
-    while outside:
-        node = outside.pop()
-        if node in inside:
-            return False
-        if node not in seen:
-            seen.add(node)
-            outside.extend(node.users)
-    return True
+    return not leads_back(partition)
 
 
 def fuse_as_graphmodule(
