@@ -56,7 +56,9 @@ class AST_Rewriter(ast.NodeTransformer):
             tuple(cells[name] for name in inner.co_freevars),
         )
         made.__kwdefaults__ = copy.copy(function.__kwdefaults__)
-        return functools.update_wrapper(made, function)
+        functools.update_wrapper(made, function)
+        del made.__wrapped__  # type: ignore[attr-defined]  # which a tracer would call
+        return made
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Leave decorators out, which the function has been through."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Node
+from cygrad.serialization._names import of_torch  # which knows where PyTorch has a class
 
 __all__ = ["SourcePartition", "check_subgraphs_connected", "get_source_partitions"]
 
@@ -80,8 +81,7 @@ def _is_kind(kind: Any, wanted: Any) -> bool:
     if isinstance(kind, type) and isinstance(wanted, type):
         return issubclass(kind, wanted)
     if isinstance(kind, str) and isinstance(wanted, type):
-        name = f"{wanted.__module__}.{wanted.__qualname__}"
-        return kind in (name, f"torch.{name.removeprefix('cygrad.')}")
+        return kind in (f"{wanted.__module__}.{wanted.__qualname__}", ".".join(of_torch(wanted) or ()))
     return kind == wanted
 
 
