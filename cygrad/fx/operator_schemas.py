@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cygrad import nn
+from cygrad.ops import OpOverload
 
 __all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
 
@@ -40,12 +41,18 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
 def check_for_mutable_operation(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise RuntimeError for a function of the package that writes into an argument: in place, or into `out`."""
     name = getattr(target, "__name__", "")
-    if not is_torch_function(target) or not (kwargs.get("out") is not None or re.fullmatch(r"[a-z]\w*[a-z0-9]_", name)):
+    if isinstance(target, OpOverload):
+        shown = str(target._schema) if target._is_mutable else None
+    elif kwargs.get("out") is not None:
+        shown = f"aten::{name}.out"
+    else:
+        shown = f"aten::{name}" if re.fullmatch(r"[a-z]\w*[a-z0-9]_", name) else None
+    if shown is None or not is_torch_function(target):
         return
-    shown = f"aten::{name}.out" if kwargs.get("out") is not None else f"aten::{name}"
     raise RuntimeError(
-        f"Tried to trace mutable operation {shown}. FX only supports functional code, so operate on the result of a "
-        "function that returns a new tensor."
+        f"Tried to trace mutable operation {shown}. FX only supports functional code, so operations that mutate operands "
+        "in-place (e.g. via `out` arguments) are not supported\n"
+        "  to fix it: call the function that returns a new tensor"
     )
 
 

@@ -4,7 +4,6 @@ import ast
 import copy
 import functools
 import inspect
-import textwrap
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -40,10 +39,13 @@ class AST_Rewriter(ast.NodeTransformer):
         function: Any = inspect.unwrap(fn)
         if not isinstance(function, FunctionType):
             function = function.__func__  # of a method
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        source = inspect.getsource(function)
+        is_inside = source[:1].isspace()
+        tree = ast.parse(f"if True:\n{source}" if is_inside else source)  # lines of texts may not be indented
+        statements = tree.body[0].body if is_inside else tree.body  # type: ignore[attr-defined]
         names = [*function.__code__.co_freevars, *_OWN]
         outer = ast.parse(f"def outer({', '.join(names)}):\n    pass")
-        outer.body[0].body = self.visit(tree).body  # type: ignore[attr-defined]
+        outer.body[0].body = [self.visit(statement) for statement in statements]  # type: ignore[attr-defined]
         code = compile(ast.fix_missing_locations(outer), inspect.getfile(function), "exec")
         inner = _code_named(_code_named(code, "outer"), function.__name__)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
