@@ -122,14 +122,32 @@ def normalize_module(
     return _normal(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
+# Names of NumPy for arguments that have another name in PyTorch, and `out`, which may not be None everywhere
+_SECOND_NAMES = {"axis", "keepdims", "out"}
+
+
+def _is_unwritten(default: Any) -> bool:
+    """Whether a default only tells that an argument was not given, so that it cannot be written into a call."""
+    kind = default if isinstance(default, type) else type(default)
+    return kind is not inspect.Parameter.empty and kind.__name__.startswith("_")
+
+
 def _normal(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], by_keyword: bool
 ) -> ArgsKwargsPair | None:
+    parameters = signature.parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY) for p in parameters):
+        return None  # whose arguments cannot all be named
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         return None
-    bound.apply_defaults()
+    if not any(_is_unwritten(p.default) for p in parameters):
+        for name in _SECOND_NAMES & signature.parameters.keys() - bound.arguments.keys():
+            signature = signature.replace(parameters=[p for p in parameters if p.name != name])
+            parameters = signature.parameters.values()
+            bound = signature.bind(*bound.args, **bound.kwargs)
+        bound.apply_defaults()
     if not by_keyword:
         named = dict(bound.arguments)
         positional = tuple(named.pop(name) for name, _ in zip(list(named), args, strict=False))
