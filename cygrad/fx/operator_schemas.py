@@ -72,8 +72,8 @@ def check_for_mutable_operation(target: Any, args: tuple[Any, ...], kwargs: dict
     if shown is None or not is_torch_function(target):
         return
     raise RuntimeError(
-        f"Tried to trace mutable operation {shown}. FX only supports functional code, so operations that mutate operands "
-        "in-place (e.g. via `out` arguments) are not supported\n"
+        f"Tried to trace mutable operation {shown}. FX only supports functional code, so operations that mutate "
+        "operands in-place (e.g. via `out` arguments) are not supported\n"
         "  to fix it: call the function that returns a new tensor"
     )
 
@@ -190,7 +190,11 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
         return True
     if signature_type is numbers.Number and argument_type in (int, float):
         return True
-    return isinstance(signature_type, type) and isinstance(argument_type, type) and issubclass(argument_type, signature_type)
+    return (
+        isinstance(signature_type, type)
+        and isinstance(argument_type, type)
+        and issubclass(argument_type, signature_type)
+    )
 
 
 def _is_sequence_of(item: Any, kind: Any) -> bool:

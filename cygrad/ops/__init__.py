@@ -179,7 +179,7 @@ class OpOverload(_Named):
 
     @cached_property
     def _nondeterministic_seeded(self) -> bool:
-        return cygrad.Tag.nondeterministic_seeded in self.tags  # type: ignore[attr-defined]
+        return cygrad.Tag.nondeterministic_seeded in self.tags
 
     @cached_property
     def _is_mutable(self) -> bool:

@@ -16,14 +16,14 @@ _CONTEXT = 10  # lines shown around a place
 
 
 class _Check(NamedTuple):
-    """One check: CHECK, NEXT, SAME, NOT, COUNT, DAG, SOURCE-HIGHLIGHTED or REGEX."""
+    """One check (CHECK, NEXT, SAME, NOT, COUNT, DAG, SOURCE-HIGHLIGHTED or REGEX), and how often its text is there."""
 
     kind: str
     text: str
-    count: int = 1
+    times: int = 1
 
     def __str__(self) -> str:
-        kind = {"CHECK": "CHECK", "COUNT": f"CHECK-COUNT-{self.count}"}.get(self.kind, f"CHECK-{self.kind}")
+        kind = {"CHECK": "CHECK", "COUNT": f"CHECK-COUNT-{self.times}"}.get(self.kind, f"CHECK-{self.kind}")
         return f"{kind}: {self.text}"
 
 
@@ -167,7 +167,7 @@ def _found(group: list[_Check], text: str, begin: int) -> tuple[int, int]:
         return match.span()
     if check.kind == "COUNT":
         first = end = begin
-        for i in range(check.count):
+        for i in range(check.times):
             start = _place(check, text, end)
             first, end = (start if i == 0 else first), start + len(check.text)
         return first, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+from typing import Any
 
 import cygrad
 from cygrad import Tensor

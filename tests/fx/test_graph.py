@@ -231,7 +231,7 @@ def test_table(graph, monkeypatch, capsys):
 def test_normal_arguments(graph):
     x, relu, *_ = graph.nodes
     assert relu.normalized_arguments(None) == ((x,), {})
-    assert relu.normalized_arguments(None, normalize_to_only_use_kwargs=True).kwargs == {"input": x, "out": None}
+    assert relu.normalized_arguments(None, normalize_to_only_use_kwargs=True).kwargs == {"input": x}
     assert x.normalized_arguments(None) is None
     module = nn.Module()
     module.linear = nn.Linear(1, 1)

@@ -53,7 +53,9 @@ def test_arguments_get_their_names_and_defaults():
     normalized = NormalizeArgs(traced)
     first, *_ = (module := normalized.transform()).graph.find_nodes(op="call_function")
     assert first.args == () and list(first.kwargs)[:2] == ["input", "dim"] and first.kwargs["dtype"] is None
-    assert [proxy.node.name for proxy in normalized.node_map] == [n.name for n in module.graph.nodes if n.op != "output"]
+    assert [proxy.node.name for proxy in normalized.node_map] == [
+        n.name for n in module.graph.nodes if n.op != "output"
+    ]
     layers = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
     called = NormalizeArgs(layers).transform().graph.find_nodes(op="call_module")
     assert [(node.args, list(node.kwargs)) for node in called] == [((), ["input"])] * 2

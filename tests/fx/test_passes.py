@@ -11,7 +11,7 @@ from cygrad.fx.passes import graph_manipulation, tools_common
 from cygrad.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from cygrad.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from cygrad.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
-from cygrad.fx.passes.operator_support import OpSupports, OperatorSupport, chain, create_op_support
+from cygrad.fx.passes.operator_support import OperatorSupport, OpSupports, chain, create_op_support
 from cygrad.fx.passes.shape_prop import ShapeProp
 from cygrad.fx.passes.split_utils import getattr_recursive, setattr_recursive, split_by_tags
 from cygrad.fx.passes.utils import compare_graphs, fuser_utils
@@ -175,7 +175,7 @@ def test_items_stay_with_their_tuple():
 def test_small_parts_and_views():
     traced = fx.symbolic_trace(lambda x: torch.exp(x).relu() + torch.exp(x * 2))
     assert proposed(traced, lambda modules, node: node.name == "exp")[0] == []
-    once = dict(allowed_single_node_partition_ops=["torch.exp"])
+    once = {"allowed_single_node_partition_ops": ["torch.exp"]}
     assert proposed(traced, lambda modules, node: node.name == "exp", **once)[0] == [["exp"]]
     views = fx.symbolic_trace(lambda x: torch.reshape(torch.exp(torch.reshape(x, (-1,))) + 1, (2, 2)))
     _, partitioner = proposed(
@@ -331,7 +331,14 @@ class Point(NamedTuple):
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [(tuple[int, str], str), (tuple[float, ...], float), (list[str], str), (Point, str), (torch.Tensor, None), (None, None)],
+    [
+        (tuple[int, str], str),
+        (tuple[float, ...], float),
+        (list[str], str),
+        (Point, str),
+        (torch.Tensor, None),
+        (None, None),
+    ],
 )
 def test_types_of_items(kind, expected):
     graph = fx.symbolic_trace(lambda x: x[1]).graph

@@ -14,7 +14,7 @@ def positive(x, least=0.0, *, more=1):
     """Documented."""
     assert (x > least).all(), "too small"
     y: TensorType[2, Dyn] = x + more
-    z: int
+    z: int  # noqa: F842 - which is no statement
     assert y.dim() == 2
     return y
 
@@ -40,7 +40,8 @@ class Outer(nn.Module):
 
 def traced(root):
     tracer = RewritingTracer()
-    return fx.GraphModule(tracer.root if (graph := tracer.trace(root)) is None else tracer.root, graph)
+    graph = tracer.trace(root)
+    return fx.GraphModule(tracer.root, graph)
 
 
 def test_functions():

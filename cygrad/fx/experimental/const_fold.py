@@ -112,10 +112,13 @@ def split_const_subgraphs(
     """
     traced = module if isinstance(module, GraphModule) else symbolic_trace(module)
     constants = _constants(traced, skip_folding_node_fn)
-    results = [node for node in constants if node.op != "get_attr" and any(user not in constants for user in node.users)]
+    results = [
+        node for node in constants if node.op != "get_attr" and any(user not in constants for user in node.users)
+    ]
     if not results:
         return FoldedGraphModule(traced, traced.graph)
-    const_graph, known = Graph(), {}
+    const_graph = Graph()
+    known: dict[Node, Node] = {}
     for node in constants:
         known[node] = const_graph.node_copy(node, known.__getitem__)
     returned = tuple(known[node] for node in results)

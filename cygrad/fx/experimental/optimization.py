@@ -122,9 +122,7 @@ def replace_node_module(node: Node, modules: dict[str, Any], new_module: nn.Modu
     setattr(modules[parent], name, new_module)
 
 
-def extract_subgraph(
-    orig_module: nn.Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]
-) -> GraphModule:
+def extract_subgraph(orig_module: nn.Module, nodes: list[Node], inputs: list[Node], outputs: list[Node]) -> GraphModule:
     """Return a module that computes some nodes of a graph: from the values of `inputs` a list of those of `outputs`.
 
     >>> import cygrad

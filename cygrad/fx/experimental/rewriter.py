@@ -16,7 +16,10 @@ from cygrad.fx.graph import Graph
 
 __all__ = ["AST_Rewriter", "RewritingTracer"]
 
-_OWN = {"__fx_assert": cygrad._assert, "__fx_annotate": annotate}  # what rewritten functions call
+_OWN = {  # what rewritten functions call
+    "__fx_assert": cygrad._assert,  # type: ignore[attr-defined]
+    "__fx_annotate": annotate,
+}
 
 
 class AST_Rewriter(ast.NodeTransformer):
@@ -104,7 +107,7 @@ class RewritingTracer(Tracer):
 
 
 def _rewrite(root: Any) -> Any:
-    """Return a rewritten function, or a copy of a module with rewritten methods `forward`, in its submodules as well."""
+    """Return a rewritten function, or a copy of a module with rewritten methods `forward`, in submodules as well."""
     if not isinstance(root, nn.Module):
         return AST_Rewriter().rewrite(root)
     made = copy.copy(root)

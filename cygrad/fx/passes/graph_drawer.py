@@ -12,7 +12,12 @@ from cygrad.fx.passes.shape_prop import TensorMetadata
 
 __all__ = ["FxGraphDrawer"]
 
-_COLORS = {"placeholder": '"AliceBlue"', "call_module": "LemonChiffon1", "get_attr": "LightGrey", "output": "PowderBlue"}
+_COLORS = {
+    "placeholder": '"AliceBlue"',
+    "call_module": "LemonChiffon1",
+    "get_attr": "LightGrey",
+    "output": "PowderBlue",
+}
 _COLORS_OF_FUNCTIONS = """
     CadetBlue1 Coral DarkOliveGreen1 DarkSeaGreen1 GhostWhite Khaki1 LavenderBlush1 LightSkyBlue MistyRose1 MistyRose2
     PaleTurquoise2 PeachPuff1 Salmon Thistle1 Thistle3 Wheat1
@@ -25,7 +30,7 @@ def _escaped(text: str) -> str:
 
 
 class FxGraphDrawer:
-    """Draws the graph of a module: a box for each node, with what it calls, and what `ShapeProp` has noted of its value.
+    """Draws the graph of a module: a box for each node, with what it calls, and what `ShapeProp` noted of its value.
 
     `ignore_getattr` leaves out the attributes of the module, `ignore_parameters_and_buffers` those of its layers.
     Arguments that contain nodes are not shown unless `skip_node_names_in_args` is False. `parse_stack_trace` shows

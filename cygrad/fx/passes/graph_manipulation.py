@@ -94,4 +94,4 @@ def get_size_of_all_nodes(fx_module: GraphModule, args: Any = None) -> None:
         ShapeProp(fx_module).propagate(*args)
     for node in fx_module.graph.nodes:
         if node.op != "output":
-            node.size_bytes = get_size_of_node(fx_module, node)
+            node.size_bytes = get_size_of_node(fx_module, node)  # type: ignore[attr-defined]

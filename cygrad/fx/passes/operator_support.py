@@ -99,7 +99,9 @@ def chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
     >>> [rule.is_node_supported({}, node) for node in traced.graph.find_nodes(op="call_function")]
     [True, False]
     """
-    return create_op_support(lambda submodules, node: all(one.is_node_supported(submodules, node) for one in op_support))
+    return create_op_support(
+        lambda submodules, node: all(one.is_node_supported(submodules, node) for one in op_support)
+    )
 
 
 def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
@@ -112,7 +114,9 @@ def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
     >>> [rule.is_node_supported({}, node) for node in traced.graph.find_nodes(op="call_function")]
     [True, True]
     """
-    return create_op_support(lambda submodules, node: any(one.is_node_supported(submodules, node) for one in op_support))
+    return create_op_support(
+        lambda submodules, node: any(one.is_node_supported(submodules, node) for one in op_support)
+    )
 
 
 class OpSupports:

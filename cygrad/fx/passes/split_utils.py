@@ -143,7 +143,8 @@ def _add(node: Node, parts: dict[str, Component], part_of: dict[Node, Component]
     latest = max((part_of[used].order for used in node.all_input_nodes if used in part_of), default=0)
     if part.order < latest:
         raise AssertionError(
-            f"Component {part.name} order must be >= max of its upstream components, order={part.order} and max={latest}"
+            f"Component {part.name} order must be >= max of its upstream components, order={part.order} and "
+            f"max={latest}"
         )
 
     def within(used: Node) -> Node:

@@ -114,7 +114,8 @@ def _in_order(gm: GraphModule, order: list[Node], error: type[Exception]) -> Gra
     missing = [node for node in gm.graph.nodes if node not in set(order)]
     if missing:
         raise error(f"Input graph has cycles, unable to add {missing}")
-    graph, copies = Graph(tracer_cls=gm.graph._tracer_cls), {}
+    graph = Graph(tracer_cls=gm.graph._tracer_cls)
+    copies: dict[Node, Node] = {}
     for node in order:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph._codegen, graph._origin = gm.graph._codegen, gm.graph._origin

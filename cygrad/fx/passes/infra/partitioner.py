@@ -175,7 +175,9 @@ class CapabilityBasedPartitioner:
     def _add(self, parts: _Parts, node: Node) -> None:
         """Make a part of a node, and merge it with those that it can be one with."""
         number = parts.new(node)
-        users = {number for number, inside in parts.inside.items() if any(inside >> parts.places[u] & 1 for u in node.users)}
+        users = {
+            number for number, inside in parts.inside.items() if any(inside >> parts.places[u] & 1 for u in node.users)
+        }
         for other in sorted(users if self.skip_horizontal_fusion else parts.inside, key=parts.ages.__getitem__):
             if other != number and other in parts.inside:
                 number = parts.merged(number, other)

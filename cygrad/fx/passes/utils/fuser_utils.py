@@ -10,7 +10,14 @@ from cygrad.fx.node import Node
 from cygrad.fx.passes.tools_common import NodeList, leads_back, sorted_nodes, stable_topological_sort
 from cygrad.fx.passes.utils.common import lift_subgraph_as_module
 
-__all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
+__all__ = [
+    "erase_nodes",
+    "fuse_as_graphmodule",
+    "fuse_by_partitions",
+    "insert_subgm",
+    "topo_sort",
+    "validate_partition",
+]
 
 
 def topo_sort(nodes: NodeList) -> NodeList:
@@ -122,8 +129,8 @@ def insert_subgm(
         insertion_point = next((node for node in reversed(gm.graph.nodes) if node in replaced), None)
         if insertion_point is None:
             raise AssertionError(
-                "Cannot determine insertion point: no insertion_point provided and orig_outputs is empty. Pass the last "
-                "partition node as insertion_point."
+                "Cannot determine insertion point: no insertion_point provided and orig_outputs is empty. Pass the "
+                "last partition node as insertion_point."
             )
     with gm.graph.inserting_after(insertion_point):
         called = gm.graph.call_module(name, args=orig_inputs)

@@ -14,7 +14,7 @@ def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dic
     """Take the dictionary of names out of what a pattern returns, and return it with the pattern."""
     output = gm.graph.output_node()
     info = getattr(gm.graph._codegen, "pytree_info", None)
-    returned = output.args[0] if info is None else tree_unflatten(list(output.args[0]), info.out_spec)  # type: ignore[arg-type]
+    returned = output.args[0] if info is None else tree_unflatten(list(output.args[0]), info.out_spec)
     if not isinstance(returned, tuple):
         raise AssertionError("Expecting the pattern graph to return a tuple")
     if len(returned) < 2:
@@ -55,9 +55,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         ignore_literals: bool = False,
     ) -> None:
         pattern_gm, self.name_node_map = _split_to_graph_and_name_node_map(pattern_gm)
-        super().__init__(
-            pattern_gm.graph, match_output, match_placeholder, remove_overlapping_matches, ignore_literals
-        )
+        super().__init__(pattern_gm.graph, match_output, match_placeholder, remove_overlapping_matches, ignore_literals)
 
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """Return the occurrences, in the order of their last nodes."""
