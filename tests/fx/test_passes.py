@@ -1,5 +1,7 @@
 """Passes: parts of graphs become submodules, and what they compute stays the same."""
 
+import subprocess
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -353,3 +355,23 @@ def test_sizes():
         graph_manipulation.get_size_of_all_nodes(traced)
     graph_manipulation.get_size_of_all_nodes(traced, [torch.ones(5, 3, dtype=torch.float32)])
     assert [node.size_bytes for node in traced.graph.nodes if node.op != "output"] == [(60, 60), (40, 72)]
+
+
+@pytest.mark.interpreter
+def test_modules_are_attributes_that_are_imported_when_they_are_used():
+    code = """
+import sys
+import cygrad
+assert not any(name.startswith("cygrad.fx.experimental") for name in sys.modules)
+for path in (
+    "experimental.proxy_tensor.make_fx", "experimental.const_fold.split_const_subgraphs", "tensor_type.TensorType",
+    "passes.graph_drawer.FxGraphDrawer", "passes.infra.pass_manager.PassManager", "passes.shape_prop.ShapeProp",
+    "passes.split_module.split_module", "passes.utils.matcher_utils.SubgraphMatcher",
+):
+    found = cygrad.fx
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert callable(found)
+assert not hasattr(cygrad.fx, "no_such_name") and not hasattr(cygrad.fx.passes, "no_such_name")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
