@@ -1,5 +1,6 @@
 """Passes: parts of graphs become submodules, and what they compute stays the same."""
 
+import copy
 import subprocess
 import sys
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from cygrad.fx.experimental.proxy_tensor import make_fx
 from cygrad.fx.passes import graph_manipulation, tools_common
 from cygrad.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from cygrad.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
+from cygrad.fx.passes.fake_tensor_prop import FakeTensorProp
 from cygrad.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 from cygrad.fx.passes.operator_support import OperatorSupport, OpSupports, chain, create_op_support
 from cygrad.fx.passes.shape_prop import ShapeProp
@@ -375,3 +377,20 @@ for path in (
 assert not hasattr(cygrad.fx, "no_such_name") and not hasattr(cygrad.fx.passes, "no_such_name")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_results_without_memory():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
+    before = copy.deepcopy(model.state_dict())
+    traced = fx.symbolic_trace(model)
+    result = FakeTensorProp(traced).propagate(torch.rand(5, 1, 4, 4, dtype=torch.float32))
+    assert result.is_meta and result.shape == (5, 3) and result.requires_grad
+    shapes = [tuple(node.meta["val"].shape) for node in traced.graph.nodes]
+    assert shapes == [(5, 1, 4, 4), (5, 2, 2, 2), (5, 2, 2, 2), (5, 8), (5, 3), (5, 3)]
+    assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+    made = fx.Graph()
+    made.output(made.call_function(torch.add, (made.placeholder("x"), made.call_function(torch.zeros, (3,)))))
+    assert FakeTensorProp(fx.GraphModule({}, made)).propagate(torch.ones(2, 3)).shape == (2, 3)
+    net, inputs, expected = traced_net()
+    found = FakeTensorProp(net).propagate(*inputs)
+    assert [one.shape for one in found] == [one.shape for one in expected]
