@@ -15,8 +15,8 @@ __all__ = ["FakeTensorProp"]
 class FakeTensorProp(Interpreter):
     """Runs a graph on tensors of the device "meta", and notes each result in `node.meta["val"]`.
 
-    Nothing is computed but shapes and dtypes. The module and the inputs stay as they are. `mode` is a block to run in, by
-    default one in which new tensors have no memory.
+    Nothing is computed but shapes and dtypes. The module and the inputs stay as they are. `mode` is a block to run in.
+    In the default one, new tensors have no memory.
 
     >>> import cygrad
     >>> from cygrad.fx.passes.fake_tensor_prop import FakeTensorProp
