@@ -190,6 +190,16 @@ def test_small_parts_and_views():
     assert [[node.name for node in part.nodes] for part in parts] == [["exp", "add"]]
 
 
+def test_inputs_and_outputs_are_in_no_part():
+    """`OperatorSupport` accepts them."""
+    traced = fx.symbolic_trace(lambda x: torch.relu(torch.relu(x)))
+    partitioner = CapabilityBasedPartitioner(traced, OperatorSupport({"torch.relu": None}))
+    assert [sorted(node.name for node in part.nodes) for part in partitioner.propose_partitions()] == [
+        ["relu", "relu_1"]
+    ]
+    assert partitioner.partition_and_fuse()(torch.tensor([-1.0, 1.0])).tolist() == [0, 1]
+
+
 def test_parts_side_by_side_can_stay_apart():
     traced = fx.symbolic_trace(lambda x: ((x + 1 + 2).relu(), (x + 3 + 4).relu()))
     assert len(proposed(traced, is_addition)[0]) == 1

@@ -162,7 +162,8 @@ class CapabilityBasedPartitioner:
         modules = dict(self.graph_module.named_modules())
         parts = _Parts(nodes)
         for node in reversed(nodes):
-            if self.operator_support.is_node_supported(modules, node):
+            is_end = node.op in ("placeholder", "output")  # which cannot be in a submodule
+            if not is_end and self.operator_support.is_node_supported(modules, node):
                 self._add(parts, node)
         chosen = {number: dict.fromkeys(parts.members(inside)) for number, inside in parts.inside.items()}
         self._join_items(nodes, chosen)
@@ -214,10 +215,11 @@ class CapabilityBasedPartitioner:
 
     def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
         """Take the nodes at the beginnings and ends of parts out of them that do not compute anything."""
+        places = {node: i for i, node in enumerate(self.graph_module.graph.nodes)}
         for partition in partitions:
             inside = set(partition.nodes)
             for forwards in (True, False):
-                for node in sorted(inside, reverse=not forwards):
+                for node in sorted(inside, key=places.__getitem__, reverse=not forwards):
                     around: Any = node.all_input_nodes if forwards else node.users
                     if self._is_no_work(node) and not any(one in inside for one in around):
                         inside.discard(node)
