@@ -233,3 +233,5 @@ def test_overloads_refuse_out_unless_they_have_it():
     with fails(RuntimeError, "Unknown keyword argument 'out' for operator 'aten::add'. Schema: aten::add.Tensor(..."):
         aten.add.Tensor(x, x, out=out)
     assert aten.add.out(x, x, out=out) is out and out.tolist() == [2, 2]
+    for overload in (aten.xlogy.OutTensor, aten._scaled_dot_product_efficient_attention_backward.default):
+        assert overload._takes_out

@@ -154,7 +154,7 @@ class OpOverload(_Named):
         if standing_in := _standing_in(args, kwargs):
             return handle_torch_function(self, standing_in, *args, **kwargs)
         packet = self.overloadpacket
-        if "out" in kwargs and "out" not in self._overloadname:
+        if "out" in kwargs and not self._takes_out:
             raise RuntimeError(
                 f"Unknown keyword argument 'out' for operator '{packet._qualified_op_name}'. Schema: {self._schema}"
             )
@@ -180,6 +180,12 @@ class OpOverload(_Named):
     @cached_property
     def _nondeterministic_seeded(self) -> bool:
         return cygrad.Tag.nondeterministic_seeded in self.tags
+
+    @cached_property
+    def _takes_out(self) -> bool:
+        """Whether the op has an argument `out`, which need not be one that it writes into."""
+        schema = getattr(self, "_schema", None)
+        return schema is None or any(argument.name == "out" for argument in schema.arguments)
 
     @cached_property
     def _is_mutable(self) -> bool:
