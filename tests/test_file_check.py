@@ -103,6 +103,7 @@ def test_the_place_is_shown():
 
 
 def test_wrong_calls():
+    FileCheck().check("foo").run(TEXT.encode())
     made = FileCheck()
     with fails(TypeError, "check(): incompatible function arguments."):
         made.check(3)

@@ -134,6 +134,8 @@ class FileCheck:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):  # what a subprocess has printed
+        return value.decode()
     is_graph = type(value).__module__.partition(".")[0] == "cygrad"
     if not isinstance(value, str) and not is_graph:
         raise TypeError(f"run(): incompatible function arguments.\n  it takes a text or a graph, not {value!r}")
