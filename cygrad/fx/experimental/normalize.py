@@ -26,8 +26,18 @@ class NormalizeArgs(Transformer):
     >>> normalized = NormalizeArgs(traced).transform()
     >>> normalized.graph.find_nodes(op="call_function")[0].kwargs
     {'input': x, 'inplace': False}
-    >>> [name for name in ("run_node", "call_function", "call_module") if hasattr(NormalizeArgs, name)]
-    ['run_node', 'call_function', 'call_module']
+    >>> class Shows(NormalizeArgs):
+    ...     def run_node(self, n):
+    ...         print(n.op)
+    ...         return super().run_node(n)
+    ...     def call_module(self, target, args, kwargs):
+    ...         return super().call_module(target, args, kwargs)
+    ...     def call_function(self, target, args, kwargs):
+    ...         return super().call_function(target, args, kwargs)
+    >>> _ = Shows(traced).transform()
+    placeholder
+    call_function
+    output
     """
 
     def __init__(self, module: GraphModule, normalize_to_only_use_kwargs: bool = True) -> None:
@@ -66,8 +76,12 @@ class NormalizeOperators(Transformer):
     >>> traced = cygrad.fx.symbolic_trace(lambda x, y: cygrad.add(x, y))
     >>> NormalizeOperators(traced).transform().graph.find_nodes(op="call_function")[0].target
     <built-in function add>
-    >>> callable(NormalizeOperators.call_function)
-    True
+    >>> class Shows(NormalizeOperators):
+    ...     def call_function(self, target, args, kwargs):
+    ...         print(target.__name__)
+    ...         return super().call_function(target, args, kwargs)
+    >>> _ = Shows(traced).transform()
+    add
     """
 
     binary_magic_method_remap: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -23,7 +23,7 @@ _OWN = {  # what rewritten functions call
 
 
 class AST_Rewriter(ast.NodeTransformer):
-    """Rewrites statements of functions that cannot be traced. A subclass may add methods named after kinds of nodes.
+    r"""Rewrites statements of functions that cannot be traced. A subclass may add methods named after kinds of nodes.
 
     >>> import cygrad
     >>> from cygrad.fx.experimental.rewriter import AST_Rewriter
@@ -33,8 +33,13 @@ class AST_Rewriter(ast.NodeTransformer):
     "__fx_assert(x > 0, 'negative')"
     >>> ast.unparse(AST_Rewriter().visit_AnnAssign(ast.parse("y: int = x + 1").body[0]))
     'y = __fx_annotate(x + 1, int)'
-    >>> [method for method in ("rewrite", "visit_Assert") if callable(getattr(AST_Rewriter, method))]
-    ['rewrite', 'visit_Assert']
+    >>> ast.unparse(AST_Rewriter().visit_Assert(ast.parse("assert x").body[0]))
+    "__fx_assert(x, '')"
+    >>> ast.unparse(AST_Rewriter().visit_FunctionDef(ast.parse("@decorated\ndef f(): pass").body[0]))
+    'def f():\n    pass'
+    >>> import textwrap
+    >>> AST_Rewriter().rewrite(textwrap.fill)("rewritten functions do the same", width=20)
+    'rewritten functions\ndo the same'
     """
 
     def rewrite(self, fn: Callable[..., Any]) -> Callable[..., Any]:

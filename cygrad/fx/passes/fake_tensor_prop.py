@@ -27,8 +27,17 @@ class FakeTensorProp(Interpreter):
     [(5, 3), (5, 2), (5, 2)]
     >>> FakeTensorProp(traced).propagate_dont_convert_inputs(cygrad.empty(4, 3, device="meta")).shape
     torch.Size([4, 2])
-    >>> hasattr(FakeTensorProp, "run_node") and hasattr(FakeTensorProp, "fetch_attr")
+    >>> FakeTensorProp(traced).fetch_attr("0.weight").is_meta
     True
+    >>> class Shows(FakeTensorProp):
+    ...     def run_node(self, n):
+    ...         result = super().run_node(n)
+    ...         print(n.name, tuple(result.shape))
+    ...         return result
+    >>> _ = Shows(traced).propagate(cygrad.ones(5, 3))
+    input_1 (5, 3)
+    _0 (5, 2)
+    output (5, 2)
     """
 
     def __init__(self, module: Any, mode: Any = None) -> None:

@@ -9,6 +9,7 @@ from cygrad.fx.graph_module import GraphModule, _get_attr
 from cygrad.fx.node import Node, _format_arg, _get_qualified_name
 from cygrad.fx.operator_schemas import normalize_function
 from cygrad.fx.passes.shape_prop import TensorMetadata
+from cygrad.fx.passes.tools_common import get_acc_ops_name
 
 __all__ = ["FxGraphDrawer"]
 
@@ -48,8 +49,11 @@ class FxGraphDrawer:
     ...     dot = drawer.get_dot_graph()
     ...     assert dot is drawer.get_main_dot_graph() and list(drawer.get_all_dot_graphs()) == ["model"]
     ...     assert "ReLU" in dot.to_string()
-    >>> [hasattr(FxGraphDrawer, name) for name in ("get_submod_dot_graph",)]
-    [True]
+    ...     outer = cygrad.fx.GraphModule(cygrad.nn.ModuleDict({"inner": traced}), cygrad.fx.Graph())
+    ...     x = outer.graph.placeholder("x")
+    ...     assert outer.add_submodule("inner", traced)
+    ...     out = outer.graph.output(outer.graph.call_module("inner", (x,)))
+    ...     inner = FxGraphDrawer(outer, "outer").get_submod_dot_graph("inner")
     """
 
     def __init__(
@@ -137,9 +141,9 @@ class FxGraphDrawer:
         parts = [f"name=%{node.name}", f"op_code={node.op}\n"]
         if node.op == "call_module":
             layer = _get_attr(module, str(node.target))
-            settings = (f"{name}: {getattr(layer, name)}" for name in getattr(layer, "__constants__", ()))
-            parts[-1] += rf"\n{_escaped(cygrad.typename(layer))}\n"
-            parts.append(r"\n".join(settings) + r"\n")
+            settings = [f"{name}: {getattr(layer, name)}" for name in getattr(layer, "__constants__", ())]
+            parts[-1] += rf"\n{_escaped(get_acc_ops_name(type(layer)))}\n"
+            parts.append(_escaped(r"\n".join(settings) or layer.extra_repr().replace("|", "/")) + r"\n")
         else:
             target: Any = node.target
             parts.append(_escaped(target if isinstance(target, str) else _get_qualified_name(target)) + r"\n")

@@ -50,8 +50,11 @@ class Component:
 
     >>> import cygrad
     >>> from cygrad.fx.passes.split_utils import Component
-    >>> Component(cygrad.fx.Graph(), 0, "first").orig_inputs
-    []
+    >>> whole = cygrad.fx.Graph()
+    >>> x, scale = whole.placeholder("x"), whole.get_attr("scale")
+    >>> part = Component(cygrad.fx.Graph(), 0, "first")
+    >>> part.input(x), part.attribute(scale), part.orig_inputs
+    (x, scale, [x])
     """
 
     graph: Graph

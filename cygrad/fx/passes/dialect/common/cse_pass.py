@@ -39,6 +39,8 @@ class CSEPass(PassBase):
     >>> result = CSEPass()(graph_module)
     >>> result.modified, [node.name for node in result.graph_module.graph.find_nodes(op="call_function")]
     (True, ['mul', 'add'])
+    >>> CSEPass().call(result.graph_module).modified
+    False
     """
 
     def __init__(self, banned_ops: set[Any] | None = None) -> None:
