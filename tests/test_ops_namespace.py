@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from helpers import fails
 
 aten = torch.ops.aten
 M = torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
@@ -221,3 +222,16 @@ def test_values_that_stand_for_tensors_see_the_op(op):
     named = Named()
     assert op(named, 2, alpha=3) == (op, (named, 2), {"alpha": 3})
     assert op(torch.ones(2), other=named)[2] == {"other": named}
+
+
+def test_the_namespace_is_in_the_module_of_ops():
+    assert torch._ops.ops is torch.ops and torch._ops.OpOverload is type(aten.add.Tensor)
+
+
+def test_overloads_refuse_out_unless_they_have_it():
+    x, out = torch.ones(2), torch.zeros(2)
+    with fails(RuntimeError, "Unknown keyword argument 'out' for operator 'aten::add'. Schema: aten::add.Tensor(..."):
+        aten.add.Tensor(x, x, out=out)
+    assert aten.add.out(x, x, out=out) is out and out.tolist() == [2, 2]
+    for overload in (aten.xlogy.OutTensor, aten._scaled_dot_product_efficient_attention_backward.default):
+        assert overload._takes_out

@@ -39,7 +39,12 @@ _MODULES = (
     "_nn",
 )  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
-_OF_PACKAGE = {"StorageBase": "StorageBase", "TensorBase": "Tensor", "_TensorBase": "Tensor"}
+_OF_PACKAGE = {
+    "FileCheck": "testing.FileCheck",
+    "StorageBase": "StorageBase",
+    "TensorBase": "Tensor",
+    "_TensorBase": "Tensor",
+}
 _OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._schema.parse_schema"}
 _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}

@@ -75,6 +75,24 @@ def _jit_override_can_fuse_on_gpu(value: bool) -> None:
     """Do nothing: loops are never joined."""
 
 
+def _jit_clear_class_registry() -> None:
+    """Forget the classes that have been compiled: none ever are."""
+
+
+_emit_hooks: tuple[Any, Any] = (None, None)
+
+
+def _jit_set_emit_hooks(module_hook: Any, function_hook: Any) -> None:
+    """Keep what is to be called with modules and functions that have been compiled: none ever are."""
+    global _emit_hooks
+    _emit_hooks = module_hook, function_hook
+
+
+def _jit_get_emit_hooks() -> tuple[Any, Any]:
+    """Return what `_jit_set_emit_hooks` was given."""
+    return _emit_hooks
+
+
 def _get_graph_executor_optimize() -> bool:
     """Return the switch."""
     return _switches["optimize"]

@@ -2,10 +2,12 @@
 
 from importlib import import_module
 
-_OF_OPS = {"OpOverload": "", "OpOverloadPacket": "", "HigherOrderOperator": "._higher_order"}  # names of `torch._ops`
+# names of `torch._ops`
+_OF_OPS = {"ops": "", "OpOverload": "", "OpOverloadPacket": "", "HigherOrderOperator": "._higher_order"}
 
 
 def __getattr__(name):
     if name not in _OF_OPS:
         raise AttributeError(f"module 'cygrad._ops' has no attribute {name!r}")
-    return getattr(import_module(f"cygrad.ops{_OF_OPS[name]}"), name)
+    found = import_module(f"cygrad.ops{_OF_OPS[name]}")
+    return found if name == "ops" else getattr(found, name)

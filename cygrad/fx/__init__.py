@@ -13,6 +13,9 @@ graph():
     return _1
 """
 
+from importlib import import_module
+from typing import Any
+
 from cygrad.fx import immutable_collections as immutable_collections
 from cygrad.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from cygrad.fx.graph import CodeGen, Graph
@@ -41,3 +44,12 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+
+# Imported at their first use. PyTorch imports them with the package.
+_MODULES = ("experimental", "tensor_type")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    return import_module(f"{__name__}.{name}")

@@ -456,6 +456,17 @@ class Graph:
         return self._changed_transformer(before)
 
 
+_OF_NESTED_ARGUMENTS = ("_PyTreeCodeGen", "_PyTreeInfo")  # which PyTorch has here
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_NESTED_ARGUMENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    from cygrad.fx import _pytree  # which imports this module
+
+    return getattr(_pytree, name)
+
+
 def _has_attribute(module: Any, dotted: str) -> bool:
     for part in dotted.split("."):
         if not hasattr(module, part):

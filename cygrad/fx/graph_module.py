@@ -96,6 +96,26 @@ def _get_attr(module: Any, target: str) -> Any:
     return module
 
 
+def _has_attr(model: Any, attr_name: str) -> bool:
+    """Whether there is a dotted attribute."""
+    try:
+        _get_attr(model, attr_name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _del_attr(model: Any, attr_name: str) -> None:
+    """Delete a dotted attribute."""
+    *path, name = attr_name.split(".")
+    delattr(_get_attr_via_attr_list(model, path), name)
+
+
+def _get_attr_via_attr_list(model: Any, attr_list: list[str]) -> Any:
+    """Return the value of an attribute, given the parts of its dotted name."""
+    return _get_attr(model, ".".join(attr_list)) if attr_list else model
+
+
 def _assign_attr(value: Any, module: Any, target: str) -> None:
     """Set a dotted attribute; the modules on the way to it are made if they are missing."""
     *path, name = target.split(".")

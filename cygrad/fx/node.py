@@ -357,7 +357,10 @@ class Node:
             return True
         if self.op == "call_function":
             name = getattr(self.target, "__name__", "")
-            writes = "out" in self._kwargs or (name.endswith("_") and not name.startswith("_"))
+            if isinstance(self.target, OpOverload):  # whose name ends with that of the overload
+                writes = self.target._is_mutable
+            else:
+                writes = "out" in self._kwargs or (name.endswith("_") and not name.startswith("_"))
             draws = impure_random and getattr(self.target, "_nondeterministic_seeded", False)
             return self.target in _side_effectful_functions or writes or draws or name in _ASSERTIONS
         if self.op == "call_method":

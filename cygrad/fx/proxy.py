@@ -128,8 +128,10 @@ class TracerBase:
             return a.node
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return type(a)(*(self.create_arg(item) for item in a))
-        if isinstance(a, (tuple, list)) and type(a) is not cygrad.Size:
-            return type(a)(self.create_arg(item) for item in a) if type(a) in (tuple, list) else type(a)(a)
+        if type(a) is cygrad.Size:
+            return tuple(a)
+        if isinstance(a, (tuple, list)):
+            return type(a)(self.create_arg(item) for item in a)
         if isinstance(a, dict):
             for key in a:
                 map_aggregate(key, _refuse_proxy)

@@ -1,11 +1,19 @@
 """Notes that new nodes receive, and the stack of the program that they come from."""
 
+import functools
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["annotate", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta"]
+__all__ = [
+    "annotate",
+    "annotate_fn",
+    "format_stack",
+    "get_current_meta",
+    "has_preserved_node_meta",
+    "preserve_node_meta",
+]
 
 _current: dict[str, Any] = {}
 _preserves = False
@@ -56,6 +64,29 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _current = outer
+
+
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for functions whose calls are blocks of `annotate`.
+
+    >>> from cygrad.fx import traceback
+    >>> @traceback.annotate_fn({"stage": 1})
+    ... def stage():
+    ...     return traceback.get_current_meta()["custom"]
+    >>> with traceback.preserve_node_meta():
+    ...     stage()
+    {'stage': 1}
+    """
+
+    def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return annotated
+
+    return decorator
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from typing import Final
 
 from cygrad.futures import Future
 from cygrad.jit import _recursive as _recursive
+from cygrad.jit import _state as _state
 from cygrad.jit._async import fork, wait
 from cygrad.jit._script import (
     CompilationUnit,

@@ -28,3 +28,10 @@ def wrap_cpp_module(cpp_module):
 def try_compile_fn(fn, loc=None):
     """Return the function itself."""
     return fn
+
+
+class ConcreteTypeStore:
+    """The types of the modules that have been compiled: there are none."""
+
+
+concrete_type_store = ConcreteTypeStore()

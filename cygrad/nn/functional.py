@@ -124,3 +124,16 @@ __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
 from cygrad.nn import _reduction as _Reduction  # copies of PyTorch's layers import these here
 from cygrad.nn import grad  # after `__all__`, which does not contain it
+
+# PyTorch's own functions in Python ask these, and so do copies of them.
+_OF_OVERRIDES = (
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"
+)  # fmt: skip
+
+
+def __getattr__(name):
+    if name not in _OF_OVERRIDES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    from cygrad import overrides  # which few programs need
+
+    return getattr(overrides, name)

@@ -153,7 +153,12 @@ class OpOverload(_Named):
             return found[0]
         if standing_in := _standing_in(args, kwargs):
             return handle_torch_function(self, standing_in, *args, **kwargs)
-        return self.overloadpacket(*args, **kwargs)
+        packet = self.overloadpacket
+        if "out" in kwargs and not self._takes_out:
+            raise RuntimeError(
+                f"Unknown keyword argument 'out' for operator '{packet._qualified_op_name}'. Schema: {self._schema}"
+            )
+        return packet(*args, **kwargs)
 
     @property
     def op(self) -> Callable[..., Any]:
@@ -171,6 +176,22 @@ class OpOverload(_Named):
     def tags(self) -> list[Any]:
         """What PyTorch notes of the op: `torch.Tag.pointwise`, for example."""
         return tags_of(self._opname, self._overloadname)
+
+    @cached_property
+    def _nondeterministic_seeded(self) -> bool:
+        return cygrad.Tag.nondeterministic_seeded in self.tags
+
+    @cached_property
+    def _takes_out(self) -> bool:
+        """Whether the op has an argument `out`, which need not be one that it writes into."""
+        schema = getattr(self, "_schema", None)
+        return schema is None or any(argument.name == "out" for argument in schema.arguments)
+
+    @cached_property
+    def _is_mutable(self) -> bool:
+        """Whether the op writes into an argument."""
+        schema = getattr(self, "_schema", None)  # which ops lack that PyTorch does not have
+        return self._opname.endswith("_") and not self._opname.endswith("__") if schema is None else schema.is_mutable
 
     @property
     def is_view(self) -> bool:

@@ -7,7 +7,9 @@ import pytest
 
 import cygrad as torch
 from cygrad import fx, nn
+from cygrad.fx.experimental.proxy_tensor import make_fx
 from cygrad.fx.immutable_collections import immutable_dict, immutable_list
+from helpers import fails
 
 
 @pytest.fixture
@@ -228,10 +230,57 @@ def test_table(graph, monkeypatch, capsys):
 
 def test_normal_arguments(graph):
     x, relu, *_ = graph.nodes
-    assert relu.normalized_arguments(None) == ((x,), {"out": None})
-    assert relu.normalized_arguments(None, normalize_to_only_use_kwargs=True).kwargs == {"input": x, "out": None}
+    assert relu.normalized_arguments(None) == ((x,), {})
+    assert relu.normalized_arguments(None, normalize_to_only_use_kwargs=True).kwargs == {"input": x}
     assert x.normalized_arguments(None) is None
     module = nn.Module()
     module.linear = nn.Linear(1, 1)
     called = fx.Graph(module).call_module("linear", (relu,))
     assert dict(called.normalized_arguments(module, normalize_to_only_use_kwargs=True).kwargs) == {"input": relu}
+
+
+@pytest.mark.parametrize("sort", ["make_fx", "graph"])
+def test_ops_that_write_or_draw_stay(sort):
+    """Ops are known by their overloads: `copy_.default` ends with no underscore."""
+    aten = torch.ops.aten
+
+    def f(x, y):
+        aten.copy_.default(y, x)
+        aten.add_.Tensor(y, 1)
+        aten.rand.default([2])
+        return aten.relu.default(x)
+
+    if sort == "make_fx":
+        module = make_fx(f)(torch.ones(2), torch.ones(2))
+    else:
+        module = fx.symbolic_trace(f)
+    with module.graph.inserting_before(module.graph.output_node()):
+        module.graph.call_function(aten.rand_like.default, (module.graph.find_nodes(op="placeholder")[0],))
+        module.graph.call_function(aten.exp.default, (module.graph.find_nodes(op="placeholder")[0],))
+    assert module.graph.eliminate_dead_code()
+    module.recompile()
+    kept = {node.target for node in module.graph.find_nodes(op="call_function")}
+    assert {aten.copy_.default, aten.add_.Tensor, aten.rand_like.default} < kept and aten.exp.default not in kept
+    y = torch.zeros(2)
+    module(torch.ones(2), y)
+    assert y.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("f", "op"),
+    [
+        (lambda x: torch.ops.aten.add_.Tensor(x, 1), "aten::add_.Tensor("),
+        (lambda x: torch.ops.aten.add.out(x, 1, out=x), "aten::add.out("),
+        (lambda x: torch.relu_(x), "aten::relu_"),
+        (lambda x: torch.ops.aten.add.Tensor(x, 1), None),
+        (lambda x: torch.ops.aten.__and__.Tensor(x, x), None),
+    ],
+)
+def test_ops_that_write_can_be_refused(f, op):
+    tracer = fx.Tracer()
+    tracer.check_mutable_operations = True
+    if op is None:
+        tracer.trace(f)
+        return
+    with fails(RuntimeError, f"Tried to trace mutable operation {op}..."):
+        tracer.trace(f)

@@ -196,3 +196,20 @@ def test_code_tells_types_and_origin():
     traced = fx.symbolic_trace(function)
     assert "(self, x : typing_List[str], y : list[str]) -> typing_Tuple[str]:" in traced.code
     assert f"from {__file__}:" in traced.forward.__code__.co_filename
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: torch.cat([x, x]),
+        lambda x: torch.stack((x, x + 1)).sum(0),
+        lambda x: x[[0, 1]] + x.view(torch.Size([4])).view(2, 2) + x.new_zeros(size=torch.Size((2, 2))),
+        lambda x: torch.einsum("ij,jk->ik", *[x, x]),
+    ],
+)
+def test_containers_go_through_transformers(f):
+    """Arguments of nodes are immutable lists, which a transformer gives to its tracer with proxies in them."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    traced = fx.symbolic_trace(f)
+    for module in (traced, fx.Transformer(traced).transform()):
+        assert torch.equal(module(x), f(x)) and "Proxy" not in module.code and "Size" not in module.code

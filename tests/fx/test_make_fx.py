@@ -121,3 +121,18 @@ def test_custom_ops():
     graph = make_fx(lambda x: op(x) * 2)(data(2))
     assert targets(graph) == ["test.traced.default", "aten.mul.Tensor"]
     torch.testing.assert_close(graph(data(2)), (data(2) + 1) * 2)
+
+
+def test_tensors_made_of_numbers_are_new_in_each_call():
+    def f(x):
+        y = torch.tensor([3.0, 4.0])
+        y.add_(x)
+        return y * 2
+
+    traced = make_fx(f)(torch.ones(2))
+    for _ in range(2):
+        assert traced(torch.ones(2)).tolist() == [8, 10]
+    outer = torch.zeros(2)  # which is the function's own business
+    shared = make_fx(lambda x: outer.add_(x))(torch.ones(2))
+    shared(torch.ones(2))
+    assert outer.tolist() == [2, 2]

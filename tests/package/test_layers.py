@@ -142,6 +142,10 @@ INWARD = {
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
+    ("cygrad/fx/passes/dialect/common/cse_pass.py", "cygrad.utils._pytree"),
+    ("cygrad/fx/passes/tools_common.py", "cygrad.serialization._names"),
+    ("cygrad/fx/passes/utils/matcher_with_name_node_map_utils.py", "cygrad.utils._pytree"),
+    ("cygrad/fx/passes/utils/source_matcher_utils.py", "cygrad.serialization._names"),
     # what functions of PyTorch's private packages share: nested containers, and dimensions
     ("cygrad/_higher_order_ops/associative_scan.py", "cygrad._prims_common"),
     ("cygrad/_higher_order_ops/associative_scan.py", "cygrad.utils._pytree"),

@@ -723,3 +723,30 @@ def test_modules_of_devices():
     for wrong in ("abc", "ones"):
         with pytest.raises(RuntimeError, match=f"Device '{wrong}' does not have a corresponding module"):
             _get_device_module(wrong)
+
+
+def test_names_that_restore_torchscripts_state():
+    def hook(*args):
+        raise AssertionError("nothing is compiled")
+
+    before = torch._C._jit_get_emit_hooks()
+    try:
+        torch._C._jit_set_emit_hooks(hook, None)
+        torch.jit.script(nn.ReLU())
+        assert torch._C._jit_get_emit_hooks() == (hook, None)
+    finally:
+        torch._C._jit_set_emit_hooks(*before)
+    torch._C._jit_clear_class_registry()
+    torch.jit._state._clear_class_state()
+    torch.jit._recursive.concrete_type_store = torch.jit._recursive.ConcreteTypeStore()
+    was_on = bool(torch.jit._state._enabled)
+    torch.jit._state.disable()
+    assert not torch.jit._state._enabled
+    (torch.jit._state.enable if was_on else torch.jit._state.disable)()
+
+
+def test_names_of_overrides_in_functional():
+    for name in ("handle_torch_function", "has_torch_function", "has_torch_function_unary"):
+        assert getattr(nn.functional, name) is getattr(torch.overrides, name)
+    assert nn.functional.has_torch_function_variadic is torch.overrides.has_torch_function_variadic
+    assert not hasattr(nn.functional, "no_such_name") and torch._C.FileCheck is torch.testing.FileCheck

@@ -145,6 +145,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 found = replacement(*args, **kwargs)
             if found is not NotImplemented:
                 return found
+        if func._opname == "lift_fresh" and not self.tracer.is_tracked(args[0]):
+            return self._new_constant(func, args[0])
         if func._opname in ("detach", "lift_fresh", "lift"):
             found = func(*args, **kwargs)
             self.tracer.share(args[0], found)
@@ -162,6 +164,14 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         found = func(*args, **kwargs)
         node = tracer.create_node("call_function", func, *given, name=func._opname)
         self._note(found, node)
+        return found
+
+    def _new_constant(self, func: Any, tensor: cygrad.Tensor) -> Any:
+        """Record a tensor that the function makes of numbers: each call of the graph gets a copy that it may change."""
+        kept = self.tracer.create_arg(tensor.clone())
+        copied = cygrad.ops.aten.lift_fresh_copy.default
+        found = func(tensor)
+        self._note(found, self.tracer.create_node("call_function", copied, (kept,), {}, name=copied._opname))
         return found
 
     def _refuse_value(self, func: Any, args: Any) -> None:

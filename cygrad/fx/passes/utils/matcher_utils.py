@@ -6,6 +6,7 @@ from typing import Any
 import cygrad
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Node
+from cygrad.fx.passes.tools_common import leads_back
 from cygrad.ops import OpOverload
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
@@ -157,10 +158,10 @@ class SubgraphMatcher:
         return self.ignore_literals or (type(pattern) is type(value) and pattern == value)
 
     def _is_closed(self, known: dict[Node, Node]) -> bool:
-        """Whether nobody outside the occurrence uses the values inside it, other than its results."""
+        """Whether the occurrence can be replaced: nothing outside uses more of it than its results, or leads back."""
         inner = {node for mine, node in known.items() if mine.op != "placeholder"}
         returned = {known[mine] for mine in self.pattern_returning_nodes}
-        return all(user in inner for node in inner - returned for user in node.users)
+        return all(user in inner for node in inner - returned for user in node.users) and not leads_back(inner)
 
     def _finished(self, known: dict[Node, Node]) -> InternalMatch:
         inputs = self.pattern.find_nodes(op="placeholder")

@@ -1,0 +1,1 @@
+"""Passes for graphs whose functions do not change their arguments."""
