@@ -110,7 +110,12 @@ def test_helpers_of_pytorch():
     assert masked._input_mask(x.to_sparse_csr(), mask=kept).layout is torch.sparse_csr
     assert masked._where(kept.to_sparse(), x.to_sparse(), torch.tensor(9.0)).values().tolist() == [1, 0, 5, 6]
     assert masked._combine_input_and_mask(masked.amax, x, kept)[2].tolist() == [-torch.inf] * 4
-    assert masked._reduction_identity("prod", x).item() == 1 and masked._canonical_dim(-1, 2) == (1,)
+    for name, number in {"prod": 1, "masked.cumsum": 0, "masked.amin": torch.inf, "norm": 0}.items():
+        assert masked._reduction_identity(name, x).item() == number
+    assert masked._reduction_identity("median", x.long()).isnan() and masked._reduction_identity("var", x) is None
+    assert masked._canonical_dim(-1, 2) == (1,)
+    with fails(NotImplementedError, "identity of add on torch.float32 input"):
+        masked._reduction_identity("add", x)
     for failing in (lambda: masked._input_mask(x), lambda: masked._output_mask(torch.add, x, mask=kept)):
         with pytest.raises(ValueError):
             failing()

@@ -54,6 +54,16 @@ def _combine_input_and_mask(op: Callable[..., Any], input: Tensor, mask: Tensor 
     return combined(op.__name__, input, mask, *args)
 
 
-def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor:
-    """Return the number that does not change the result of an operation, as a tensor."""
-    return input.new_tensor(neutral(op_name, input, *args))
+def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
+    """Return the number that does not change the result of an operation, as a tensor; None where it depends on others.
+
+    Raises NotImplementedError for names of other operations.
+    """
+    name = op_name.rpartition(".")[2]
+    if name in ("mean", "std", "var"):
+        return None
+    if name not in _REDUCTIONS and name not in ("cumsum", "cumprod", "logaddexp"):
+        raise NotImplementedError(f"identity of {op_name} on {input.dtype} input")
+    name = name.removeprefix("cum")
+    dtype = cygrad.get_default_dtype() if name == "median" and not input.is_floating_point() else input.dtype
+    return cygrad.tensor(neutral(name, input, *args), dtype=dtype, device=input.device)
