@@ -86,8 +86,8 @@ def test_masks_are_broadcast(x):
 
 
 def test_what_is_refused(x, kept):
-    with fails(ValueError, "masked sum expects strided tensor (got torch.sparse_coo tensor)"):
-        masked.sum(x.detach().to_sparse(), 1, mask=kept)
+    with fails(ValueError, "masked norm expects strided tensor (got torch.sparse_coo tensor)"):
+        masked.norm(x.detach().to_sparse(), 2, 1, mask=kept)
     with fails(RuntimeError, "dim=1 appears multiple times in the list of dims"):
         masked.sum(x, (1, 1))
     with fails(ValueError, "mean(): Could not infer output dtype. Input dtype must be either a floating point..."):

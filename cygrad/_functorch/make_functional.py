@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import cygrad
@@ -11,6 +11,7 @@ from cygrad import Tensor, nn
 from cygrad.func.modules import check_alike
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble"]
+__all__ += ["functional_init", "functional_init_with_buffers"]
 __all__ += ["make_functional", "make_functional_with_buffers"]
 
 
@@ -106,6 +107,69 @@ def combine_state_for_ensemble(
     check_alike(models, "combine_state_for_ensemble")
     funcs, params, buffers = zip(*[make_functional_with_buffers(model) for model in models], strict=True)
     return funcs[0], _stacked(params), _stacked(buffers)
+
+
+def functional_init(
+    model_class: Callable[..., nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
+) -> Callable[..., tuple[tuple[Tensor, ...], Callable[..., Any], tuple[str, ...]]]:
+    """Return a function of the arguments of a class of modules, which makes modules: it returns (params, func, names).
+
+    `func(params, args)` calls a module with a tuple of arguments. With an `ensemble_shape` of (n,), n modules are made,
+    each parameter is a stack, and `vmap(func)` calls all of them.
+
+    Raises RuntimeError for modules with buffers, ValueError for more than one dimension or less than one module.
+
+    >>> import cygrad as torch
+    >>> params, func, names = functional_init(torch.nn.Linear, (5,))(2, 3)
+    >>> names, torch.vmap(func)(params, (torch.ones(5, 4, 2),)).shape
+    (('weight', 'bias'), torch.Size([5, 4, 3]))
+    """
+
+    def init(*args: Any, **kwargs: Any) -> tuple[tuple[Tensor, ...], Callable[..., Any], tuple[str, ...]]:
+        parts = [make_functional(model) for model in _made(model_class, ensemble_shape, device, args, kwargs)]
+        function = parts[0][0]
+        params = _stacked([params for _, params in parts]) if len(ensemble_shape) else parts[0][1]
+        return params, lambda params, args: function(params, *args), function.param_names
+
+    return init
+
+
+def functional_init_with_buffers(
+    model_class: Callable[..., nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
+) -> Callable[..., tuple[Any, Any, Callable[..., Any], tuple[str, ...], tuple[str, ...]]]:
+    """Do what `functional_init` does for modules with buffers: the result is (params, buffers, func, names, names).
+
+    >>> import cygrad as torch
+    >>> params, buffers, func, *names = functional_init_with_buffers(torch.nn.BatchNorm1d)(2)
+    >>> func(params, buffers, (torch.ones(4, 2),)).shape
+    torch.Size([4, 2])
+    """
+
+    def init(*args: Any, **kwargs: Any) -> tuple[Any, Any, Callable[..., Any], tuple[str, ...], tuple[str, ...]]:
+        models = _made(model_class, ensemble_shape, device, args, kwargs)
+        parts = [make_functional_with_buffers(model) for model in models]
+        function, params, buffers = parts[0]
+        if len(ensemble_shape):
+            params, buffers = (_stacked([part[i] for part in parts]) for i in (1, 2))
+
+        def func(params: Any, buffers: Any, args: Any) -> Any:
+            return function(params, buffers, *args)
+
+        return params, buffers, func, function.param_names, function.buffer_names
+
+    return init
+
+
+def _made(
+    model_class: Callable[..., nn.Module], shape: Sequence[int], device: Any, args: Any, kwargs: Any
+) -> list[nn.Module]:
+    """Make the modules of an ensemble; one if its shape has no dimensions."""
+    if len(shape) > 1:
+        raise ValueError("NYI: ensemble_shape with more than 1 element")
+    count = shape[0] if len(shape) else 1
+    if count <= 0:
+        raise ValueError(f"num_models {count} should be > 0")
+    return [model_class(*args, **kwargs).to(device) for _ in range(count)]
 
 
 def _stacked(states: Any) -> tuple[Tensor, ...]:

@@ -256,7 +256,7 @@ class _Writer:
         """Return the expression for a type in an annotation."""
         origin = typing.get_origin(kind)
         if origin is not None:
-            parts = ", ".join("()" if part == () else self.type_text(part) for part in typing.get_args(kind))
+            parts = ",".join("()" if part == () else self.type_text(part) for part in typing.get_args(kind))
             if isinstance(kind, types.UnionType) or origin is typing.Union:
                 return f"{self.add_global('typing_Union', typing.Union)}[{parts}]"
             base = self.type_text(origin)

@@ -426,7 +426,7 @@ class Tracer(TracerBase):
         default = parameters[plain].default if plain in parameters else inspect.Parameter.empty
         args = () if name.startswith("*") or default is inspect.Parameter.empty else (default,)
         if concrete_args is None or name not in concrete_args:
-            kind = _annotations(function).get(plain)
+            kind = annotations_of(function).get(plain)
             return self.create_proxy("placeholder", name, args, {}, type_expr=kind)
         count = itertools.count(1)
 
@@ -487,7 +487,7 @@ class Tracer(TracerBase):
                 result = called(*args)
         finally:
             _is_tracing = outer
-        returned = _annotations(inspect.unwrap(function)).get("return")
+        returned = annotations_of(inspect.unwrap(function)).get("return")
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)
         self.submodule_paths = None
         return self.graph
@@ -538,9 +538,13 @@ class Tracer(TracerBase):
         return copied
 
 
-def _annotations(function: Any) -> dict[str, Any]:
+def annotations_of(function: Any) -> dict[str, Any]:
     """Return the annotations of a function of the program; those of the package are for type checkers."""
-    return {} if (function.__module__ or "").startswith("cygrad.") else getattr(function, "__annotations__", {})
+    return (
+        {}
+        if (getattr(function, "__module__", None) or "").startswith("cygrad.")
+        else getattr(function, "__annotations__", {})
+    )
 
 
 def _plain_tensors(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

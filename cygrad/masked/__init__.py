@@ -54,6 +54,9 @@ __all__ = [
     "var",
 ]
 
+# What PyTorch's own operations and tests use of its module `_ops`
+_PRIVATE = ("_canonical_dim", "_combine_input_and_mask", "_input_mask", "_output_mask", "_reduction_identity", "_where")
+
 
 def is_masked_tensor(obj: Any, /) -> bool:
     """Whether this is a `MaskedTensor`.
@@ -70,4 +73,6 @@ def __getattr__(name: str) -> Any:
         # The class makes every call of a function look at its arguments: few programs need it
         globals()[name] = found = getattr(import_module("cygrad.masked.maskedtensor"), name)
         return found
+    if name in _PRIVATE:
+        return getattr(import_module("cygrad.masked._ops"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.masked._sparse import sparse_mask, sparse_where
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOWEST, _HIGHEST = -inf, inf  # for integers: those of the dtype
@@ -20,6 +21,7 @@ _NEUTRAL = {
     "argmin": _HIGHEST,
     "logaddexp": _LOWEST,
     "logsumexp": _LOWEST,
+    "mean": nan,
     "median": nan,
     "norm": 0,
     "prod": 1,
@@ -56,15 +58,19 @@ def require_dense(name: str, *tensors: Tensor) -> None:
 
 
 def canonical_mask(input: Tensor, mask: Tensor) -> Tensor:
-    """Return a mask as bools in the shape of `input`. Raises IndexError if it has more dimensions."""
+    """Return a mask as bools in the shape and layout of `input`. Raises IndexError if it has more dimensions."""
     if mask.ndim > input.ndim:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)\n"
             f"  the mask has the shape {tuple(mask.shape)}, the input {tuple(input.shape)}"
         )
-    if mask.layout is not cygrad.strided:
-        mask = mask.to_dense()
-    return cygrad.broadcast_to(mask, tuple(input.shape)).to(cygrad.bool)
+    if mask.shape != input.shape or input.layout is cygrad.strided:
+        if mask.layout is not cygrad.strided:
+            mask = mask.to_dense()
+        mask = cygrad.broadcast_to(mask, tuple(input.shape))
+    if input.layout is not cygrad.strided:
+        mask = sparse_mask(input, mask)
+    return mask.to(cygrad.bool)
 
 
 def neutral(name: str, input: Tensor, order: Any = None) -> Any:
@@ -88,9 +94,16 @@ def neutral(name: str, input: Tensor, order: Any = None) -> Any:
 def filled(name: str, input: Tensor, mask: Tensor | None, order: Any = None) -> Tensor:
     """Return `input` with the neutral number of an operation where `mask` is False."""
     require_dense(name, input)
+    return combined(name, input, mask, order)
+
+
+def combined(name: str, input: Tensor, mask: Tensor | None, order: Any = None) -> Tensor:
+    """Return what `filled` does; of a sparse tensor, a sparse one that stores what the mask keeps."""
     if mask is None:
         return input
     kept = canonical_mask(input, mask)
+    if input.layout is not cygrad.strided:
+        return sparse_where(kept, input, neutral(name, input, order))
     return cygrad.where(kept, input, input.new_tensor(neutral(name, input, order)))
 
 

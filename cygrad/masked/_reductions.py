@@ -6,7 +6,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, dtype
-from cygrad.masked._filling import canonical_mask, dims_of, filled, require_dense, takes_masked_tensors
+from cygrad.masked._filling import canonical_mask, combined, dims_of, filled, require_dense, takes_masked_tensors
+from cygrad.masked._sparse import check_layout, reduced
 
 __all__ = ["amax", "amin", "argmax", "argmin", "logsumexp", "mean", "median", "norm", "prod", "std", "sum", "var"]
 
@@ -20,6 +21,14 @@ def _summed_in(input: Tensor, wanted: dtype | None) -> dtype:
     return input.dtype if input.is_floating_point() or input.is_complex() else cygrad.int64
 
 
+def _sparse(
+    name: str, input: Tensor, dim: Dims, keepdim: bool | None, into: dtype, mask: Tensor | None
+) -> Tensor:  # fmt: skip
+    """Return a reduction of a sparse tensor."""
+    check_layout(name, input, mask, keepdim)
+    return reduced(name, combined(name, input, mask), dims_of(dim, input.ndim), bool(keepdim), into)
+
+
 @takes_masked_tensors
 def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
@@ -28,13 +37,18 @@ def sum(
     """Return the sum over `dim`, or over all dimensions, of the elements that `mask` keeps; 0 where it keeps none.
 
     `mask` is broadcast to the shape of `input` and may not have more dimensions, which is an IndexError. The result is
-    of `dtype`; by default of that of `input`, or int64 for integers and bools. Raises ValueError for sparse tensors.
+    of `dtype`; by default of that of `input`, or int64 for integers and bools.
+
+    Of a sparse tensor (COO or CSR), only stored elements count, and the result is sparse. Compressed rows need
+    `keepdim=True`, or a RuntimeError is raised. Other reductions of sparse tensors need a mask, or raise a ValueError.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> cygrad.masked.sum(x, 1, mask=cygrad.tensor([[True, False], [False, False]]))
     tensor([1., 0.])
     """
+    if input.layout is not cygrad.strided:
+        return _sparse("sum", input, dim, keepdim, _summed_in(input, dtype), mask)
     axes = dims_of(dim, input.ndim)
     return cygrad.sum(filled("sum", input, mask), axes, bool(keepdim), dtype=_summed_in(input, dtype))
 
@@ -52,6 +66,8 @@ def prod(
     >>> cygrad.masked.prod(cygrad.tensor([2.0, 3.0, 5.0]), mask=cygrad.tensor([True, False, True]))
     tensor(10.)
     """
+    if input.layout is not cygrad.strided:
+        return _sparse("prod", input, dim, keepdim, _summed_in(input, dtype), mask)
     axes = dims_of(dim, input.ndim)
     result = filled("prod", input, mask).to(_summed_in(input, dtype))
     for each in reversed(axes):
@@ -70,6 +86,8 @@ def amax(
     >>> cygrad.masked.amax(cygrad.tensor([1, 7, 3]), 0, mask=cygrad.tensor([True, False, True]))
     tensor(3)
     """
+    if input.layout is not cygrad.strided:
+        return _sparse("amax", input, dim, keepdim, dtype or input.dtype, mask)
     found = cygrad.amax(filled("amax", input, mask), dims_of(dim, input.ndim), bool(keepdim))
     return found.to(dtype or input.dtype)
 
@@ -85,6 +103,8 @@ def amin(
     >>> cygrad.masked.amin(cygrad.tensor([1.0, 7.0]), 0, mask=cygrad.tensor([False, True]))
     tensor(7.)
     """
+    if input.layout is not cygrad.strided:
+        return _sparse("amin", input, dim, keepdim, dtype or input.dtype, mask)
     found = cygrad.amin(filled("amin", input, mask), dims_of(dim, input.ndim), bool(keepdim))
     return found.to(dtype or input.dtype)
 
@@ -131,7 +151,7 @@ def mean(
 ) -> Tensor:  # fmt: skip
     """Return the mean over `dim` of the elements that `mask` keeps; NaN where it keeps none.
 
-    The mean is their sum divided by their number.
+    The mean is their sum divided by their number. Of sparse tensors it takes CSR only, with `keepdim=True`.
 
     Raises ValueError for integers and bools, unless `dtype` is that of floating-point or complex numbers.
 
@@ -146,6 +166,8 @@ def mean(
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
             f"Got: {into}"
         )
+    if input.layout is not cygrad.strided:
+        return _sparse("mean", input, dim, keepdim, into, mask)
     count = _count(input, dim, bool(keepdim), mask)
     return sum(input, dim, keepdim=keepdim, dtype=into, mask=mask) / count
 

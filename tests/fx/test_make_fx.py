@@ -54,6 +54,17 @@ def test_code():
     assert next(iter(graph.graph.nodes)).meta["tensor_meta"].shape == (2,)
 
 
+def test_code_keeps_the_annotation_of_the_result():
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return x.sin(), 3
+
+    for function in (f, torch.func.functionalize(f)):
+        module = make_fx(function)(torch.ones(2))
+        assert "def forward(self, x_1) -> tuple[torch.Tensor,int]:" in module.code
+        assert module(torch.zeros(2))[0].tolist() == [0, 0]
+    assert "def forward(self, x_1):" in make_fx(lambda x: x.sin())(torch.ones(2)).code
+
+
 def test_gradients_of_a_training_step():
     weight = data(4, 3).requires_grad_()
 

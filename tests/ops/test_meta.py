@@ -139,6 +139,13 @@ def test_operands_on_meta_and_elsewhere(takes, first):
         takes(*operands)
 
 
+@pytest.mark.parametrize("name", ["clamp", "isclose", "_foreach_clamp_min", "maximum"])
+def test_shapes_that_do_not_broadcast(name):
+    x, y = cygrad.ones(10, 10, device="meta"), cygrad.ones(11, 11, device="meta")
+    with pytest.raises(RuntimeError, match=r"^The size of tensor a \(10\) must match the size of tensor b \(11\)"):
+        getattr(cygrad, name)(*([x], [y]) if name.startswith("_foreach") else (x, y))
+
+
 def test_transforms():
     x = cygrad.empty(2, 3, device="meta")
     assert cygrad.vmap(lambda x: x.sum())(x).shape == (2,)

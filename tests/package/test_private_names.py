@@ -675,6 +675,20 @@ def test_modules_as_functions():
     assert torch.allclose(found, torch.stack([each(x) for each in models]))
     with pytest.raises(RuntimeError, match="Expected at least one model, got 0"):
         make_functional.combine_state_for_ensemble([])
+    params, func, names = make_functional.functional_init(torch.nn.Linear, (3,))(2, 1)
+    assert names == ("weight", "bias") and params[0].shape == (3, 1, 2) and len({*params[1].flatten().tolist()}) == 3
+    found = torch.vmap(func, (0, None))(params, (x,))
+    assert torch.equal(found[2], func([p[2] for p in params], (x,)))
+    assert make_functional.functional_init(torch.nn.Linear)(2, 1)[0][0].shape == (1, 2)
+    params, buffers, func, _, names = make_functional.functional_init_with_buffers(torch.nn.BatchNorm1d, [2])(3)
+    assert params[0].shape == buffers[0].shape == (2, 3) and names[0] == "running_mean"
+    assert func([p[0] for p in params], [b[0] for b in buffers], (torch.rand(4, 3),)).shape == (4, 3)
+    for shape, message in (
+        ((2, 2), "NYI: ensemble_shape with more than 1 element"),
+        ((0,), "num_models 0 should be > 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_functional.functional_init(torch.nn.Linear, shape)(2, 1)
     with pytest.warns(FutureWarning, match=r"`functorch.grad` is deprecated .* use `torch.func.grad` instead"):
         assert deprecated.grad(torch.sin)(torch.tensor(0.0)) == 1
 

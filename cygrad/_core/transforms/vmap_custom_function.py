@@ -85,13 +85,15 @@ def _of_samples(cls, batch, args):
     output, dims = result
     single = not isinstance(output, tuple)
     outputs = (output,) if single else output
-    if not isinstance(dims, (tuple, list)):
+    is_nested = isinstance(dims, (tuple, list))
+    if not is_nested:
         dims = (dims,) * len(outputs)
-    if len(dims) != len(outputs):
+    if len(dims) != len(outputs) or (single and is_nested and type(dims) is not type(output)):
+        counted = "an output that is no tuple" if single else f"{len(outputs)} outputs"
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
             f"out_dims={dims} to be compatible with the structure of `output`.\n"
-            f"  {cls.__name__}.vmap returned {len(outputs)} outputs and {len(dims)} out_dims\n"
+            f"  {cls.__name__}.vmap returned {counted}, and {len(dims)} out_dims\n"
             "  for each output, return the dimension of its samples, or None if it has none"
         )
     return single, tuple([_first(batch, *pair) for pair in zip(outputs, dims, strict=True)])

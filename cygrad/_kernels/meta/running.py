@@ -19,6 +19,7 @@ import numpy as np
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.dispatch import in_memory
+from cygrad._kernels.device.errors import broadcast_failure
 from cygrad._kernels.device.gpu_forms import in_float32, place_name
 from cygrad._kernels.meta import ufuncs
 from cygrad._kernels.meta.array import Outline, ndarray
@@ -126,7 +127,11 @@ def _described(found):
 def of_each_element(kernel, *args, **kwargs):
     """Describe a kernel that computes each element by itself, from what it returns for one."""
     operands = [a for a in args if isinstance(a, (ndarray, np.ndarray))]
-    shape = np.broadcast_shapes(*(a.shape for a in operands))
+    shapes = [a.shape for a in operands]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RuntimeError(broadcast_failure(*shapes)) from None
     like = next((a for a in operands if isinstance(a, ndarray) and a.shape == shape), None)
     small = [np.asarray(a) if isinstance(a, np.generic) else ufuncs.one_element(a, len(shape)) for a in args]
     return ufuncs.described(in_memory(kernel), small, kwargs, shape, like)

@@ -24,6 +24,11 @@ def sum_type(t):
     return by_name()["float32"] if t.dtype.itemsize == 2 and t.dtype.is_floating_point else t.dtype
 
 
+def measured(t):
+    """Return `t` as kernels compare it with numbers: half precision in float32, where the number is not rounded."""
+    return t.float() if t.dtype.itemsize == 2 and t.dtype.is_floating_point else t
+
+
 def adjoint(t):
     """Return the conjugate transpose of matrices."""
     return conjugate(transpose(t, -2, -1))

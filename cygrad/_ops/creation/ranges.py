@@ -71,13 +71,18 @@ def arange(
             raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
     array = made(place, _range, low, high, by, wanted.numpy, count)
+    return delivered_range(array, out, requires_grad, "arange")
+
+
+def delivered_range(array, out, requires_grad, function):
+    """Run `_delivered`, with PyTorch's warning where `out` has elements, but another number of them."""
     if out is not None and 0 < out.numel() != array.size:
         warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
             f"match the computed number of elements {array.size}. Note that this may occur as a result of rounding "
             f"error. The out tensor will be resized to a tensor of shape ({array.size},)."
         )
-    return _delivered(array, out, requires_grad, "arange")
+    return _delivered(array, out, requires_grad, function)
 
 
 def _delivered(array, out, requires_grad, function, given=None):

@@ -51,7 +51,7 @@ from cygrad._ops.base.pointwise import (
     tanh_of_saved,
 )
 from cygrad._ops.base.slicing import cat, chunk
-from cygrad._ops.common.gradients import fused_gradient
+from cygrad._ops.common.gradients import fused_gradient, measured
 from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
 from cygrad._ops.random.inplace_sampling import exponential_
@@ -63,11 +63,11 @@ TANH_SCALE = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715
 
 
-def applied(op, inplace_op, input, args, inplace, kernel):
+def applied(op, inplace_op, input, args, inplace, kernel, out=None):
     """Apply the op to a floating-point tensor. In place it is another row, as PyTorch gives its node another name."""
     if not require(input, op.name).dtype.is_floating_point:
         raise messages.not_implemented_for(kernel, input.dtype)
-    return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
+    return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, out)
 
 
 def tied_rule(n, g):
@@ -115,10 +115,11 @@ GELU = declare(
     kernel=kernels.gelu,
     inputs="self",
     attributes="approximate",
+    out_dtype="found",
 )
 
 
-def gelu(input, *, approximate="none"):
+def gelu(input, *, approximate="none", out=None):
     """`input * P(input)`, where P is the cumulative distribution function of the standard normal distribution.
 
     `approximate="tanh"` computes P(x) as (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2. Saves `input`. Gradient:
@@ -130,7 +131,7 @@ def gelu(input, *, approximate="none"):
     """
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return applied(GELU, GELU, input, (approximate,), False, "GeluKernelImpl")
+    return applied(GELU, GELU, input, (approximate,), False, "GeluKernelImpl", out)
 
 
 # -- silu, mish --
@@ -224,8 +225,9 @@ def softplus_rule(n, g):
     found = fused_gradient("softplus_gradient", g, x, numbers=n.args)
     if found is not None:
         return found
-    scaled = mul(x, beta)
-    return where(scaled > threshold, g, mul(g, sigmoid_of_saved(scaled)))
+    scaled = mul(measured(x), beta)
+    found = mul(g, sigmoid_of_saved(scaled))
+    return where(scaled > threshold, g, found if found.dtype is g.dtype else found.to(g.dtype))
 
 
 SOFTPLUS = declare(
@@ -237,10 +239,11 @@ SOFTPLUS = declare(
     inputs="self",
     attributes="beta threshold",
     autocast_gpu="float32",
+    out_dtype="found",
 )
 
 
-def softplus(input, beta=1, threshold=20):
+def softplus(input, beta=1, threshold=20, *, out=None):
     """`log(1 + exp(beta * input)) / beta`, or `input` where beta * input exceeds `threshold`.
 
     Saves `input`. Gradient: g * sigmoid(beta * input), or g where beta * input exceeds `threshold`.
@@ -250,7 +253,7 @@ def softplus(input, beta=1, threshold=20):
     tensor([  0.3133,   0.6931, 100.0000])
     """
     args = number_argument(beta, "softplus", "beta", 2), number_argument(threshold, "softplus", "threshold", 3)
-    return applied(SOFTPLUS, SOFTPLUS, input, args, False, "softplus_cpu")
+    return applied(SOFTPLUS, SOFTPLUS, input, args, False, "softplus_cpu", out)
 
 
 @by_loop("logsigmoid")
@@ -274,17 +277,18 @@ LOGSIGMOID = declare(
     kernel=logsigmoid_array,
     node="LogSigmoidBackward0",
     inputs="self",
+    out_dtype="found",
 )
 
 
-def logsigmoid(input):
+def logsigmoid(input, *, out=None):
     """The logarithm of `sigmoid(input)`. Saves `input`. Gradient: g * sigmoid(-input).
 
     >>> import cygrad
     >>> cygrad.nn.functional.logsigmoid(cygrad.tensor([-1000.0, 0.0]))
     tensor([-1.0000e+03, -6.9315e-01])
     """
-    return applied(LOGSIGMOID, LOGSIGMOID, input, (), False, "log_sigmoid_cpu")
+    return applied(LOGSIGMOID, LOGSIGMOID, input, (), False, "log_sigmoid_cpu", out)
 
 
 # -- tanhshrink, softsign, glu --

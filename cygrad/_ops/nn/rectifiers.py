@@ -36,7 +36,7 @@ from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import relu as relu_into
 from cygrad._ops.base.views import reshape
-from cygrad._ops.common.gradients import fused_gradient
+from cygrad._ops.common.gradients import fused_gradient, measured
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.nn.activations import applied, tied
 from cygrad._ops.random.random import uniform
@@ -140,7 +140,7 @@ def threshold_array(a, threshold, value):
 def threshold_rule(n, g):
     x = n.saved(0)
     found = fused_gradient("above", g, x, numbers=n.args[:1])
-    return tied(where(x <= n.args[0], 0.0, g), x) if found is None else found
+    return tied(where(measured(x) <= n.args[0], 0.0, g), x) if found is None else found
 
 
 THRESHOLD = declare(

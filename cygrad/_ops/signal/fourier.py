@@ -21,11 +21,12 @@ from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import shifting
-from cygrad._ops.base.creation import check_place, delivered, only_strided, type_of_new
+from cygrad._ops.base.creation import check_place, only_strided, type_of_new
 from cygrad._ops.base.pointwise import conj_physical
 from cygrad._ops.base.slicing import narrow
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
 from cygrad._ops.common.out_argument import given
+from cygrad._ops.creation.ranges import delivered_range
 from cygrad._ops.elementwise.complex import conj
 from cygrad._ops.shape.flip_roll import roll
 
@@ -659,7 +660,7 @@ def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     checked_lengths((n,))
     array = made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy)
-    return delivered(array, out, requires_grad, f"fft_{function}")
+    return delivered_range(array, out, requires_grad, f"fft_{function}")
 
 
 def fftshift(input, dim=None):

@@ -16,9 +16,10 @@ from cygrad._kernels.sparse import coordinates as kernels
 from cygrad._kernels.sparse.array import Coordinates
 from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
+from cygrad._ops.sparse.like import empty_like, is_compressed
 from cygrad._ops.sparse.tensor import KEPT, array, is_sparse, without_history
 
-_MODULES = ("arithmetic", "conversions", "low_rank", "products", "reductions", "shapes")
+_MODULES = ("arithmetic", "conversions", "like", "low_rank", "products", "reductions", "shapes")
 # PyTorch's words in errors for functions that it writes in terms of others.
 _REFUSED = {
     "numpy": lambda self: TypeError(
@@ -167,6 +168,12 @@ def _zeros_like(
     if wanted._name != "sparse_coo":
         return creation.new_zeros_in(wanted, input.shape, kind, place, requires_grad)
     return _emptied(input.detach().to(device=place, dtype=kind), input.shape, requires_grad)
+
+
+def _empty_like(input, *, layout=None, **options):
+    if is_compressed(input) and layout in (None, input.layout):
+        return empty_like(input, **options)
+    return _zeros_like(input, layout=layout, **options)
 
 
 def _emptied(input, size, requires_grad=False):
@@ -327,7 +334,7 @@ forms = {
     "stride": _stride,
     "storage_offset": lambda self: 0,
     "zeros_like": _zeros_like,
-    "empty_like": _zeros_like,
+    "empty_like": _empty_like,
     "new_zeros": _new_zeros,
     "new_empty": _new_zeros,
     "new": _new,

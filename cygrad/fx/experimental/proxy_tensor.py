@@ -11,6 +11,7 @@ from typing import Any
 import cygrad
 from cygrad._core.graph.internals import identity_of, own_array
 from cygrad.fx._codegen import CodeGen
+from cygrad.fx._symbolic_trace import annotations_of
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Node
@@ -280,7 +281,8 @@ def dispatch_trace(root: Any, tracer: PythonKeyTracer, mode: ProxyTorchDispatchM
     with mode:
         found = root(*pytree.tree_unflatten(placed, spec))
     results = pytree.tree_map(tracer.create_arg, found)
-    tracer.create_node("output", "output", (results,), {})
+    returned = annotations_of(inspect.unwrap(root)).get("return")
+    tracer.create_node("output", "output", (results,), {}, type_expr=returned)
     tracer.graph.eliminate_dead_code(_has_effect)
     tracer.graph.lint()
     if len(leaves) != len(args) or any(_is_container(value) for value in args):

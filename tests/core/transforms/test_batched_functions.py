@@ -194,6 +194,19 @@ def test_errors():
         "out_dims=(0, 0) to be compatible with the structure of `output`.",
     ):
         func.vmap(lambda x: TooMany.apply(x, 1.0))(X)
+
+    class Listed(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return (x if k else [x]), (0,)
+
+    for k in (0.0, 1.0):
+        with fails(
+            RuntimeError,
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            "out_dims=(0,) to be compatible with the structure of `output`.",
+        ):
+            func.vmap(lambda x, k=k: Listed.apply(x, k))(X)
     with fails(NotImplementedError, "To use autograd.Function with vmap, you must either override the vmap ..."):
         torch.autograd.Function.vmap(None, (0,), X)
     assert torch.equal(func.vmap(scaled)(X), by_hand(X))  # still works after the errors

@@ -115,3 +115,26 @@ def test_writing_into_an_operand(name, dtype):
         shifted = operands(dtype, 1000)
         expected = Ufunc(ufunc)(*(a[:-1].copy() for a in shifted[: ufunc.nin]))
         compare(name, Ufunc(ufunc)(*(a[:-1] for a in shifted[: ufunc.nin]), out=shifted[k][1:]), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_logarithms_of_one_and(dtype):
+    """The real part is half of log1p(x * (x + 2) + y^2): where it is small, 1 + x would leave nothing of it."""
+    size = 10.0 ** np.linspace(-15, -1, 57)
+    z = np.concatenate([size + 0.3j * size, -size - 1e-3j * size, 1j * size]).astype(dtype)
+    x, y = z.real.astype(np.float64), z.imag.astype(np.float64)
+    for given in (z, z[::3], z.reshape(3, -1).T):
+        found = Ufunc(np.log1p)(given)
+        assert found.dtype == dtype and found.shape == given.shape
+    found = Ufunc(np.log1p)(z)
+    few = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found.real, np.log1p(x * (x + 2) + y * y) / 2, few)
+    np.testing.assert_allclose(found.imag, np.arctan2(y, 1 + x), few)
+
+
+def test_complex_logarithms_of_one_and_at_the_ends():
+    largest = np.finfo(np.float32).max
+    z = np.array([complex(largest, largest), complex(-2, 0.0), complex(-2, -0.0), complex(-1, 0)], np.complex64)
+    found = Ufunc(np.log1p)(z)
+    np.testing.assert_allclose(found.real, [np.log(largest) + np.log(2) / 2, 0, 0, -np.inf], 1e-6)
+    np.testing.assert_allclose(found.imag[:3], [np.pi / 4, np.pi, -np.pi], 1e-6)

@@ -538,3 +538,28 @@ def test_fractional_pools_of_no_windows():
 def test_more_windows_than_there_are_numbers():
     with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
         F.adaptive_max_pool1d(torch.ones(2, 2, 2), 2**62 - 1)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("function", [lambda x, at: F.threshold(x, at, 20), lambda x, at: F.softplus(x, 1, at)])
+def test_gradients_in_half_precision_compare_as_results_do(function, dtype, recorded):
+    for at in (0.1, 0.3, 0.7):  # not numbers of half precision
+        x = torch.tensor([at], dtype=dtype, requires_grad=True)
+        y = function(x, at)
+        (found,) = torch.autograd.grad(y, x, create_graph=recorded)
+        above = x.detach().float() > at
+        assert found.dtype is dtype
+        assert (found == 1).item() == above.item() == (y == x).item()
+
+
+@pytest.mark.parametrize("function", [F.gelu, F.logsigmoid, F.softplus])
+def test_activations_into_out(function):
+    x, out = torch.linspace(-1, 1, 6).reshape(2, 3).t(), torch.empty(0)
+    assert function(x, out=out) is out and out.equal(function(x))
+    strided = torch.empty(2, 3).t()
+    assert function(x, out=strided) is strided and strided.equal(function(x))
+    with pytest.raises(RuntimeError, match="^unsupported operation"):
+        function(x, out=torch.empty(1).expand(3, 2))
+    with pytest.raises(RuntimeError, match="arguments don't support automatic differentiation"):
+        function(x.clone().requires_grad_(), out=torch.empty(0))

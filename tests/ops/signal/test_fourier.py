@@ -55,6 +55,15 @@ def test_types():
     assert cygrad.fft.irfft2(cygrad.zeros(0, 3, 3)).shape == (0, 3, 4)
 
 
+@pytest.mark.parametrize("function", [cygrad.fft.fftfreq, cygrad.fft.rfftfreq])
+def test_frequencies_into_a_tensor_of_another_length_warn_and_resize(function):
+    out = cygrad.ones(7)
+    with pytest.warns(UserWarning, match=r"out tensor of shape \[7\] is 7 which does not match .* elements \d"):
+        assert function(4, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), function(4).numpy())
+    assert function(4, out=cygrad.empty(0)).equal(out)  # one without elements takes any
+
+
 def test_out():
     x = cygrad.tensor([1.0, 2.0, 3.0])
     out = cygrad.zeros(3, dtype=cygrad.complex128)

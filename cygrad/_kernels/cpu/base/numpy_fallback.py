@@ -85,7 +85,20 @@ def call(ufunc, *arrays):
         refuse_float8(given[0].dtype, _TORCH_KERNELS.get(ufunc.__name__, f"{ufunc.__name__}_cpu"))
     if any(map(gpu_forms.is_array, given)):
         return gpu_forms.run(ufunc, given, ())
+    if ufunc is np.log1p and given[0].dtype.kind == "c":
+        return _complex_log1p(given[0])
     return as_array(ufunc(*given))
+
+
+def _complex_log1p(z):
+    """Return log(1 + z), accurate near 0: NumPy's adds 1 first, which leaves nothing of a small real part."""
+    shifted = z.astype(np.complex128)
+    x, y = shifted.real.copy(), shifted.imag
+    shifted.real += 1  # on its own, so that imaginary zeros keep their signs
+    found = as_array(np.log(shifted))
+    small = np.maximum(np.abs(x), np.abs(y)) < 0.5
+    found.real[small] = 0.5 * np.log1p(x * (x + 2) + y * y)[small]  # half the logarithm of |1 + z|^2
+    return found.astype(z.dtype)
 
 
 @silent

@@ -579,6 +579,9 @@ cdef class Ufunc:
                 replace_logical(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, other.loops[t].function, other.loops[t].data,
                                 &self.loops[t].function, &self.loops[t].data)
         self._enter_narrow()
+        if ufunc is np.log1p:  # NumPy's are not accurate near 0
+            for t in (cnp.NPY_CFLOAT, cnp.NPY_CDOUBLE):
+                self.loops[t].function = NULL
         if ufunc is np.reciprocal:
             self.quotient = Ufunc(np.divide)
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
