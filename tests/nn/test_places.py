@@ -85,3 +85,8 @@ def test_bases_for_own_classes():
     assert schedule.get_last_lr() == [0.5]
     assert nn.modules.utils._pair(3) == (3, 3) and nn.modules.utils._ntuple(2)([1, 2]) == (1, 2)
     assert nn.modules.module._addindent("a\nb\nc", 3) == "a\n   b\n   c"
+
+
+def test_activations_are_found_by_search():
+    found = {name for name, value in vars(nn.modules.activation).items() if isinstance(value, type)}
+    assert found >= {"ReLU", "ELU", "GELU", "SiLU", "Softplus", "Tanh", "Softmax", "MultiheadAttention"}
