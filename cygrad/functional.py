@@ -24,6 +24,7 @@ from cygrad import (
     unique_consecutive,
     unravel_index,
 )
+from cygrad.nn import functional as F  # noqa: F401, libraries look for it here
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",

@@ -1,6 +1,7 @@
 """Private names of PyTorch that libraries use: what they do."""
 
 import gc
+import importlib
 import pickle
 import threading
 from types import SimpleNamespace
@@ -73,9 +74,33 @@ def test_switches_of_fusers():
     before = torch._C._jit_set_profiling_executor(False)
     assert torch._C._jit_set_profiling_executor(before) is False and not torch._C._jit_can_fuse_on_cpu()
     assert torch._C._get_tracing_state() is torch._C._log_api_usage_once("x") is None and not torch._C._is_tracing()
-    assert not isinstance(torch.ones(1), torch._C.Value)
-    with fails(TypeError, "torch._C.Value: No constructor defined!"):
-        torch._C.Value()
+    assert torch._C._set_tracing_state(None) is None
+    for kind in (torch._C.Value, torch._C.ScriptMethod, torch._C.ScriptObject):
+        assert not isinstance(torch.ones(1), kind)
+        with fails(TypeError, f"torch._C.{kind.__name__}: No constructor defined!"):
+            kind()
+
+
+def test_the_switch_of_the_compiler_of_programs():
+    state = importlib.import_module("cygrad.jit._state")
+    assert state._enabled and state._enabled.enabled
+    state.disable()
+    assert not state._enabled
+    state.enable()
+    assert state._enabled and state._get_script_class(nn.Linear) is state._get_python_class("Linear") is None
+    state._clear_class_state()
+
+
+def test_states_attached_to_modules():
+    from cygrad.distributed._composable_state import _get_module_state, _insert_module_state, _State
+    from cygrad.distributed.fsdp._common_utils import _FSDPState
+
+    module, state = nn.Linear(1, 1), _FSDPState()
+    assert _get_module_state(module) is None
+    _insert_module_state(module, state)
+    assert _get_module_state(module) is state and isinstance(state, _State)
+    with fails(AssertionError, "Inserting ... more than once."):
+        _insert_module_state(module, state)
 
 
 def test_the_engine():

@@ -20,6 +20,7 @@ from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import function_modes
+from cygrad._core.registry.disabled import disabled
 
 classes: set[type] = set()  # the classes that override calls of tensors' functions; kept alive
 
@@ -153,19 +154,6 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
     def __exit__(self, *error):
         self._modes.__exit__(None, None, None)
         super().__exit__(*error)
-
-
-class _Disabled:
-    """As a class's `__torch_function__`: no call is dispatched to the class, and results are plain tensors."""
-
-    __name__ = "_disabled_torch_function_impl"
-
-    def __call__(self, function, types, args=(), kwargs=None):
-        with Handling():
-            return function(*args, **(kwargs or {}))
-
-
-disabled = _Disabled()
 
 
 class EnableTorchFunction:

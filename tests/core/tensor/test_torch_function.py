@@ -244,6 +244,22 @@ def test_what_a_class_calls_returns_plain_tensors():
     assert x.add_(1) is x and x.to(torch.float32) is x
 
 
+@pytest.mark.parametrize("kind", [torch.nn.Parameter, torch.nn.Buffer])
+def test_parameters_call_functions_plainly(kind):
+    class Wrapped(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return kind.__torch_function__(func, types, args, kwargs).as_subclass(cls)
+
+    class Own(kind):
+        pass
+
+    x = torch.ones(2, 3).as_subclass(Wrapped)
+    assert type(F.linear(x, torch.nn.Parameter(torch.ones(4, 3)))) is Wrapped
+    assert type(Own(torch.ones(2)) + 1) is torch.Tensor
+    assert kind.__torch_function__ is torch._C._disabled_torch_function_impl
+
+
 def test_gradients_of_a_class_that_asks(x):
     x.requires_grad_()
     loss = (x * 2).sum()
