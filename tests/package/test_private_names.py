@@ -91,6 +91,13 @@ def test_the_switch_of_the_compiler_of_programs():
     state._clear_class_state()
 
 
+@pytest.mark.parametrize("name", ["has_cuda", "has_cudnn", "has_mkldnn", "has_mps", "set_vital"])
+def test_deprecated_attributes(name):
+    with pytest.warns(UserWarning, match=f"'{name}' is deprecated, please "):
+        value = getattr(torch, name)
+    assert value("a", "b", "c") is None if name == "set_vital" else value in (True, False)
+
+
 def test_states_attached_to_modules():
     from cygrad.distributed._composable_state import _get_module_state, _insert_module_state, _State
     from cygrad.distributed.fsdp._common_utils import _FSDPState
