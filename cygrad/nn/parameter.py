@@ -49,7 +49,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     subclass returns another class.
     """
 
-    __torch_function__ = disabled  # type: ignore[assignment]  # ops on a parameter return plain tensors
+    __torch_function__ = disabled  # ops on a parameter return plain tensors
     _results_keep_class = False
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
@@ -133,7 +133,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
     _results_keep_class = False
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:

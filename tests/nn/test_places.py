@@ -91,3 +91,9 @@ def test_bases_for_own_classes():
 def test_activations_are_found_by_search():
     found = {name for name, value in vars(nn.modules.activation).items() if isinstance(value, type)}
     assert found >= {"ReLU", "ELU", "GELU", "SiLU", "Softplus", "Tanh", "Softmax", "MultiheadAttention"}
+
+
+def test_layers_of_libraries_ask_for_the_output_padding():
+    layer, x = nn.ConvTranspose2d(1, 1, 3, stride=2, output_padding=1), torch.ones(1, 1, 4, 4)
+    assert tuple(layer._output_padding(x, [9, 10], layer.stride, layer.padding, (3, 3), num_spatial_dims=2)) == (0, 1)
+    assert tuple(layer._output_padding(x, None, layer.stride, layer.padding, (3, 3), 2, layer.dilation)) == (1, 1)
