@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing as _processes
 import pickle
+import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
@@ -211,3 +212,8 @@ def start_processes(
     while join and not found.join():
         pass
     return None if join else found
+
+
+# PyTorch's module `multiprocessing.spawn`; the attribute `spawn` is the function.
+__path__: list[str] = []
+sys.modules[f"{__name__}.spawn"] = sys.modules[__name__]

@@ -98,6 +98,28 @@ def test_deprecated_attributes(name):
     assert value("a", "b", "c") is None if name == "set_vital" else value in (True, False)
 
 
+def test_checks_of_functions_of_nn():
+    F = nn.functional
+    assert F._verify_batch_size([1, 3, 2]) is F._check_key_padding_mask(torch.zeros(2, 5), 5, 2) is None
+    with fails(ValueError, "Expected more than 1 value per channel when training, got input size [1, 3, 1]"):
+        F._verify_batch_size([1, 3, 1])
+    with fails(AssertionError, "Expected key_padded_mask.shape[0] to be 3, but got 2"):
+        F._check_key_padding_mask(torch.zeros(2, 5), 5, 3)
+    with fails(AssertionError, "Expected key_padded_mask.shape[1] to be 4, but got 5"):
+        F._check_key_padding_mask(torch.zeros(2, 5), 4, 2)
+
+
+def test_policies_joined_by_or():
+    from cygrad.distributed.fsdp.wrap import _or_policy
+
+    def takes(kind):
+        return lambda module, recurse, nonwrapped_numel: isinstance(module, kind)
+
+    policies = [takes(nn.Linear), takes(nn.ReLU)]
+    found = [_or_policy(module, False, 0, policies) for module in (nn.Linear(1, 1), nn.ReLU(), nn.Tanh())]
+    assert found == [True, True, False]
+
+
 def test_states_attached_to_modules():
     from cygrad.distributed._composable_state import _get_module_state, _insert_module_state, _State
     from cygrad.distributed.fsdp._common_utils import _FSDPState
