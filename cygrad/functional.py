@@ -24,10 +24,17 @@ from cygrad import (
     unique_consecutive,
     unravel_index,
 )
-from cygrad.nn import functional as F  # noqa: F401, libraries look for it here
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
     "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft",
     "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name == "F":  # libraries import it from here
+        from cygrad.nn import functional  # needed only by these
+
+        return functional
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from operator import attrgetter
 from typing import Any
 
-import cygrad
 from cygrad._core.errors.sites import warn
 
 _FUNCTIONS = {
@@ -27,4 +27,4 @@ def read(name: str) -> Any:
         return _do_nothing
     function = _FUNCTIONS[name]
     warn(f"'{name}' is deprecated, please use 'torch.{function}()'")
-    return attrgetter(function)(cygrad)()
+    return attrgetter(function)(sys.modules["cygrad"])()

@@ -60,8 +60,8 @@ def _error_if_any_worker_fails() -> None:
 
 def _sharding_worker_init_fn(worker_init_fn: Any, world_size: int, rank_id: int, worker_id: int) -> None:
     """Give each worker of each process its share of a pipe, and call the program's function."""
-    from cygrad.utils.data import graph_settings
-    from cygrad.utils.data._worker import get_worker_info
+    from cygrad.utils.data import graph_settings  # needed only for pipes
+    from cygrad.utils.data._worker import get_worker_info  # which imports this module
 
     info = get_worker_info()
     assert info is not None, "called outside of a worker"
