@@ -1,5 +1,7 @@
 """Functions of the package under `torch.functional`, where PyTorch defines them and some scripts look for them."""
 
+import sys
+
 from cygrad import (
     atleast_1d,
     atleast_2d,
@@ -34,7 +36,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "F":  # libraries import it from here
-        from cygrad.nn import functional  # needed only by these
-
-        return functional
+        return sys.modules["cygrad"].nn.functional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
