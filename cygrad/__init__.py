@@ -294,6 +294,10 @@ _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 
 def __getattr__(name):
+    if name in ("has_cuda", "has_cudnn", "has_mkldnn", "has_mps", "set_vital"):
+        from cygrad._core.runtime.deprecated import read  # needed only by old programs
+
+        return read(name)
     if name not in _ON_FIRST_USE:
         from cygrad._core.errors.spelling import suggestion  # needed only here
 

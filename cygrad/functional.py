@@ -1,5 +1,7 @@
 """Functions of the package under `torch.functional`, where PyTorch defines them and some scripts look for them."""
 
+import sys
+
 from cygrad import (
     atleast_1d,
     atleast_2d,
@@ -30,3 +32,9 @@ __all__ = [
     "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft",
     "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name == "F":  # libraries import it from here
+        return sys.modules["cygrad"].nn.functional
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -295,7 +295,7 @@ def test_the_nearest_registered_divergence_is_taken():
         assert d.kl_divergence(B(0.0, 1.0), d.Normal(0.0, 1.0)) == "A"
         assert d.kl_divergence(d.Normal(0.0, 1.0), B(0.0, 1.0)).item() == 0
     finally:
-        d.kl._formulas.pop((A, d.Normal))
+        d.kl._KL_REGISTRY.pop((A, d.Normal))
     for pair in ((d.Normal(0.0, 1.0), d.Normal), (d.Normal, 3)):
         with pytest.raises(TypeError, match="Expected type_[pq] to be a Distribution subclass"):
             d.register_kl(*pair)

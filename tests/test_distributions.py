@@ -205,7 +205,7 @@ def test_checks_can_be_switched_off():
 
 
 def test_divergences_can_be_added(monkeypatch):
-    monkeypatch.setattr("cygrad.distributions.kl._formulas", dict(d.kl._formulas))
+    monkeypatch.setattr("cygrad.distributions.kl._KL_REGISTRY", dict(d.kl._KL_REGISTRY))
 
     class Special(d.Normal):
         pass

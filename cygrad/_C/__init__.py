@@ -9,9 +9,9 @@ from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispat
 from cygrad._C._jit import *  # noqa: F403
 from cygrad._C._types import *  # noqa: F403
 from cygrad._core.engine.backward import execution_order, number_of_pass, will_execute
+from cygrad._core.registry.disabled import disabled as _disabled_torch_function_impl
 from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, is_taken
 from cygrad._core.registry.torch_function import EnableTorchFunction as _EnableTorchFunction
-from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
 from cygrad._core.transforms import forward_mode
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
 

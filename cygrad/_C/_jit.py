@@ -9,7 +9,7 @@ from typing import Any
 
 from cygrad.jit import ScriptFunction, ScriptModule
 
-__all__ = ["Block", "Graph", "Node", "ScriptFunction", "ScriptModule", "Value", "_get_tracing_state", "_is_tracing"]
+__all__ = ["ScriptFunction", "ScriptModule", "_get_tracing_state", "_is_tracing", "_set_tracing_state"]
 __all__ += ["_get_graph_executor_optimize", "_set_graph_executor_optimize"]
 
 _switches = {"profiling_executor": True, "profiling_mode": True, "texpr_fuser": True, "nvfuser": False, "guard": False}
@@ -108,18 +108,24 @@ def _get_tracing_state() -> Any:
     return None
 
 
+def _set_tracing_state(state: Any) -> None:
+    """Do nothing: no program is recorded."""
+
+
 def _is_tracing() -> bool:
     """Whether the running program is being recorded: never."""
     return False
 
 
-def _part_of_graphs(name: str) -> type:
+def _part_of_torchscript(name: str) -> type:
     def __init__(self: Any, *args: Any, **named: Any) -> None:
         raise TypeError(f"torch._C.{name}: No constructor defined!\n  cygrad makes no graphs of programs")
 
-    doc = f"A part of TorchScript's graphs, of which there are no objects: programs ask `isinstance(x, {name})`."
+    doc = f"A part of TorchScript, of which there are no objects: programs ask `isinstance(x, {name})`."
     return type(name, (), {"__init__": __init__, "__module__": "cygrad._C", "__doc__": doc})
 
 
-Block, Graph, Node, Value = map(_part_of_graphs, ("Block", "Graph", "Node", "Value"))
+_PARTS = ("Block", "Graph", "Node", "ScriptClass", "ScriptDict", "ScriptList", "ScriptMethod", "ScriptObject", "Value")
+globals().update({name: _part_of_torchscript(name) for name in _PARTS})
+__all__ += _PARTS
 __all__ += [name for name in list(globals()) if name.startswith("_jit_")]

@@ -22,7 +22,7 @@ from cygrad.distributions.transformed_distribution import TransformedDistributio
 __all__ = ["kl_divergence", "register_kl"]
 
 EULER = 0.5772156649015329  # the Euler-Mascheroni constant, the mean of the standard Gumbel distribution
-_formulas: dict[Any, Any] = {}  # (class of p, class of q): formula
+_KL_REGISTRY: dict[Any, Any] = {}  # (class of p, class of q): formula
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
@@ -43,7 +43,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {given}")
 
     def note(function):
-        _formulas[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         return function
 
     return note
@@ -59,13 +59,13 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """
-    found = [(a, b) for a, b in _formulas if isinstance(p, a) and isinstance(q, b)]
+    found = [(a, b) for a, b in _KL_REGISTRY if isinstance(p, a) and isinstance(q, b)]
     if not found:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
         )
     nearest = min(found, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
-    return _formulas[nearest](p, q)
+    return _KL_REGISTRY[nearest](p, q)
 
 
 @register_kl(Normal, Normal)

@@ -18,6 +18,7 @@ from cygrad.fx.graph import Graph, PythonCode, _custom_builtins
 __all__ = ["GraphModule", "reduce_graph_module"]
 
 _numbers = itertools.count()
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # in `meta`: those that copies get, too
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 
 
@@ -360,6 +361,8 @@ class GraphModule(nn.Module):
         copied = self._copied(copy.deepcopy(self._members(), memo), copy.deepcopy(self._graph, memo))
         memo[id(self)] = copied
         copied.__dict__["meta"] = copy.deepcopy(self.meta, memo)  # which may refer to the module
+        for name, value in copied.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(copied, name, value)
         return copied
 
     def __copy__(self) -> Any:

@@ -89,6 +89,7 @@ from cygrad._ops.nn.embeddings import embedding, embedding_bag, one_hot
 from cygrad._ops.nn.exponential_units import celu, celu_, elu, elu_, selu, selu_
 from cygrad._ops.nn.multi_head_attention import (
     _canonical_mask,
+    _check_key_padding_mask,
     _in_projection,
     _in_projection_packed,
     _mha_shape_check,
@@ -97,7 +98,14 @@ from cygrad._ops.nn.multi_head_attention import (
     scaled_dot_product_attention,
 )
 from cygrad._ops.nn.norm_scaling import local_response_norm, normalize
-from cygrad._ops.nn.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from cygrad._ops.nn.normalization import (
+    _verify_batch_size,
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
 from cygrad._ops.nn.rectifiers import (
     hardshrink,
     hardsigmoid,

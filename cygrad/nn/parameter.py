@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.registry.disabled import disabled
 from cygrad._core.tensor.tensor_str import repr_of
 from cygrad.utils.interop import on_writable_memory
 
@@ -48,7 +49,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     subclass returns another class.
     """
 
-    _results_keep_class = False  # ops on a parameter return plain tensors
+    __torch_function__ = disabled  # ops on a parameter return plain tensors
+    _results_keep_class = False
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -131,6 +133,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    __torch_function__ = disabled
     _results_keep_class = False
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:

@@ -67,6 +67,11 @@ def test_copies(traced, copied):
         assert traced.scale[0] == 2
 
 
+def test_copies_get_preserved_attributes(traced):
+    traced.meta[fx.graph_module._USER_PRESERVED_ATTRIBUTES_KEY] = {"note": "kept"}
+    assert copy.deepcopy(traced).note == "kept" and not hasattr(traced, "note")
+
+
 def test_state_dict(traced):
     other = fx.symbolic_trace(Net())
     other.load_state_dict(traced.state_dict())

@@ -10,6 +10,11 @@ from cygrad import nn
 PLACES = """
 accelerator: is_available current_accelerator device_count
 nn.common_types: _size_1_t _size_2_t _size_3_t _size_any_t
+functional: F einsum
+jit: _enabled
+multiprocessing.spawn: ProcessRaisedException
+distributions.kl: _KL_REGISTRY
+nn.functional: _verify_batch_size _check_key_padding_mask
 nn.init: _calculate_fan_in_and_fan_out
 nn.modules.activation: MultiheadAttention ReLU GELU Softmax Tanh PReLU
 nn.modules.batchnorm: _BatchNorm _NormBase BatchNorm2d
@@ -85,3 +90,14 @@ def test_bases_for_own_classes():
     assert schedule.get_last_lr() == [0.5]
     assert nn.modules.utils._pair(3) == (3, 3) and nn.modules.utils._ntuple(2)([1, 2]) == (1, 2)
     assert nn.modules.module._addindent("a\nb\nc", 3) == "a\n   b\n   c"
+
+
+def test_activations_are_found_by_search():
+    found = {name for name, value in vars(nn.modules.activation).items() if isinstance(value, type)}
+    assert found >= {"ReLU", "ELU", "GELU", "SiLU", "Softplus", "Tanh", "Softmax", "MultiheadAttention"}
+
+
+def test_layers_of_libraries_ask_for_the_output_padding():
+    layer, x = nn.ConvTranspose2d(1, 1, 3, stride=2, output_padding=1), torch.ones(1, 1, 4, 4)
+    assert tuple(layer._output_padding(x, [9, 10], layer.stride, layer.padding, (3, 3), num_spatial_dims=2)) == (0, 1)
+    assert tuple(layer._output_padding(x, None, layer.stride, layer.padding, (3, 3), 2, layer.dilation)) == (1, 1)

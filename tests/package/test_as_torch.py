@@ -101,7 +101,7 @@ def test_ops_of_the_name_that_cygrad_uses_for_its_families():
     from torch._ops import HigherOrderOperator, OpOverloadPacket
     import torch._ops
     assert torch._ops.HigherOrderOperator is HigherOrderOperator and not hasattr(torch._ops, "base")
-    assert cygrad._ops.base is not torch._ops
+    assert cygrad._ops.base is not torch._ops and isinstance(torch.ops.aten, torch._ops._OpNamespace)
     """)
 
 

@@ -1,6 +1,7 @@
 """Private names of PyTorch that libraries use: what they do."""
 
 import gc
+import importlib
 import pickle
 import threading
 from types import SimpleNamespace
@@ -73,9 +74,62 @@ def test_switches_of_fusers():
     before = torch._C._jit_set_profiling_executor(False)
     assert torch._C._jit_set_profiling_executor(before) is False and not torch._C._jit_can_fuse_on_cpu()
     assert torch._C._get_tracing_state() is torch._C._log_api_usage_once("x") is None and not torch._C._is_tracing()
-    assert not isinstance(torch.ones(1), torch._C.Value)
-    with fails(TypeError, "torch._C.Value: No constructor defined!"):
-        torch._C.Value()
+    assert torch._C._set_tracing_state(None) is None
+    for kind in (torch._C.Value, torch._C.ScriptMethod, torch._C.ScriptObject):
+        assert not isinstance(torch.ones(1), kind)
+        with fails(TypeError, f"torch._C.{kind.__name__}: No constructor defined!"):
+            kind()
+
+
+def test_the_switch_of_the_compiler_of_programs():
+    state = importlib.import_module("cygrad.jit._state")
+    assert state._enabled and state._enabled.enabled
+    state.disable()
+    assert not state._enabled
+    state.enable()
+    assert state._enabled and state._get_script_class(nn.Linear) is state._get_python_class("Linear") is None
+    state._clear_class_state()
+
+
+@pytest.mark.parametrize("name", ["has_cuda", "has_cudnn", "has_mkldnn", "has_mps", "set_vital"])
+def test_deprecated_attributes(name):
+    with pytest.warns(UserWarning, match=f"'{name}' is deprecated, please "):
+        value = getattr(torch, name)
+    assert value("a", "b", "c") is None if name == "set_vital" else value in (True, False)
+
+
+def test_checks_of_functions_of_nn():
+    F = nn.functional
+    assert F._verify_batch_size([1, 3, 2]) is F._check_key_padding_mask(torch.zeros(2, 5), 5, 2) is None
+    with fails(ValueError, "Expected more than 1 value per channel when training, got input size [1, 3, 1]"):
+        F._verify_batch_size([1, 3, 1])
+    with fails(AssertionError, "Expected key_padded_mask.shape[0] to be 3, but got 2"):
+        F._check_key_padding_mask(torch.zeros(2, 5), 5, 3)
+    with fails(AssertionError, "Expected key_padded_mask.shape[1] to be 4, but got 5"):
+        F._check_key_padding_mask(torch.zeros(2, 5), 4, 2)
+
+
+def test_policies_joined_by_or():
+    from cygrad.distributed.fsdp.wrap import _or_policy
+
+    def takes(kind):
+        return lambda module, recurse, nonwrapped_numel: isinstance(module, kind)
+
+    policies = [takes(nn.Linear), takes(nn.ReLU)]
+    found = [_or_policy(module, False, 0, policies) for module in (nn.Linear(1, 1), nn.ReLU(), nn.Tanh())]
+    assert found == [True, True, False]
+
+
+def test_states_attached_to_modules():
+    from cygrad.distributed._composable_state import _get_module_state, _insert_module_state, _State
+    from cygrad.distributed.fsdp._common_utils import _FSDPState
+
+    module, state = nn.Linear(1, 1), _FSDPState()
+    assert _get_module_state(module) is None
+    _insert_module_state(module, state)
+    assert _get_module_state(module) is state and isinstance(state, _State)
+    with fails(AssertionError, "Inserting ... more than once."):
+        _insert_module_state(module, state)
 
 
 def test_the_engine():

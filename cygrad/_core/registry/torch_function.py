@@ -20,6 +20,7 @@ from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import function_modes
+from cygrad._core.registry.disabled import disabled
 
 classes: set[type] = set()  # the classes that override calls of tensors' functions; kept alive
 
@@ -155,19 +156,6 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         super().__exit__(*error)
 
 
-class _Disabled:
-    """As a class's `__torch_function__`: no call is dispatched to the class, and results are plain tensors."""
-
-    __name__ = "_disabled_torch_function_impl"
-
-    def __call__(self, function, types, args=(), kwargs=None):
-        with Handling():
-            return function(*args, **(kwargs or {}))
-
-
-disabled = _Disabled()
-
-
 class EnableTorchFunction:
     """Object that has functions dispatched to classes again, as long as it lives."""
 
@@ -203,7 +191,12 @@ def overriders(values):
 
 def _flat(values):
     for value in values:
-        yield from value if isinstance(value, (tuple, list)) else (value,)
+        yield from value if _is_list(value) else (value,)
+
+
+def _is_list(value):
+    """Whether a value holds operands; tuples with names may be operands themselves."""
+    return isinstance(value, (tuple, list)) and not hasattr(type(value), "__torch_function__")
 
 
 def ask(function, values, args, kwargs):
@@ -240,7 +233,7 @@ _UNPACKING = ("einsum",)  # functions that hand over the operands of a list one 
 
 def call(function, args, kwargs, relevant=None):
     """Same for all arguments and items of lists, or for `relevant` values; TypeError instead of NotImplemented."""
-    if getattr(function, "__name__", "") in _UNPACKING and len(args) == 2 and isinstance(args[1], (list, tuple)):
+    if getattr(function, "__name__", "") in _UNPACKING and len(args) == 2 and _is_list(args[1]):
         args = (args[0], *args[1])
     values = list(_flat((*args, *kwargs.values())) if relevant is None else relevant)
     result = ask(function, values, args, kwargs)

@@ -142,7 +142,8 @@ def __init_subclass__(cls, **kwargs):
     super(Tensor, cls).__init_subclass__(**kwargs)
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     if own is not None and own is not __torch_function__:
-        from cygrad._core.registry.torch_function import begin_overriding, disabled  # which few programs need
+        from cygrad._core.registry.disabled import disabled  # needed only for subclasses
+        from cygrad._core.registry.torch_function import begin_overriding  # which few programs need
 
         if own is disabled:
             cls._results_keep_class = False

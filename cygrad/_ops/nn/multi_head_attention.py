@@ -278,6 +278,14 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     return ndim == 3
 
 
+def _check_key_padding_mask(key_padding_mask, src_len, bsz):
+    """Raise AssertionError unless the mask has a row for each sample and a column for each key."""
+    for d, wanted in enumerate((bsz, src_len)):
+        found = key_padding_mask.shape[d]
+        if found != wanted:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {wanted}, but got {found}")
+
+
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
     """Convert a mask (or None) to the additive form for scores of `target_type`: -inf where a boolean mask is True.
 

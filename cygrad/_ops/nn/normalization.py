@@ -198,6 +198,12 @@ BATCH_NORM = _row(
 )
 
 
+def _verify_batch_size(size):
+    """Raise ValueError for a single value per channel, which has no variance. Copies of `batch_norm` call this."""
+    if math.prod((size[0], *size[2:])) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
 @facts(devices="together")
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
@@ -215,7 +221,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if training:
         shape = array_of(require(input, "batch_norm")).shape
         if math.prod(shape[:1] + shape[2:]) == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+            _verify_batch_size(input.shape)
     if eps < 0 or (eps == 0 and training):
         wanted = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")

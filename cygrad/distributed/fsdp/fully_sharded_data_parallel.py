@@ -8,6 +8,7 @@ from cygrad.distributed._data_parallel.agreement import send
 from cygrad.distributed.device_mesh import DeviceMesh
 from cygrad.distributed.distributed_c10d import _get_default_group
 from cygrad.distributed.fsdp import _precision, api
+from cygrad.distributed.fsdp._common_utils import _FSDPState  # noqa: F401, libraries look for it here
 from cygrad.distributed.fsdp._fully_shard import MixedPrecisionPolicy, attach
 from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values, whole_values
 from cygrad.distributed.fsdp._unit import Unit, units_in

@@ -40,6 +40,11 @@ def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
     return True if recurse else lambda_fn(module)
 
 
+def _or_policy(module, recurse, nonwrapped_numel, policies):
+    """A policy that wraps what any of these policies wraps."""
+    return any(policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for policy in policies)
+
+
 def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls):
     """Wrap the modules of these classes, e.g. the layers of a transformer.
 

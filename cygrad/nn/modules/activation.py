@@ -1,15 +1,33 @@
-"""Smooth activations, and activations along a dimension; piecewise ones are in rectifiers.py."""
+"""Smooth activations, and activations along a dimension. Piecewise ones, from rectifiers.py, can be found here, too."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
-from cygrad.nn.modules import attention, rectifiers
 from cygrad.nn.modules._function_module import Activation
+from cygrad.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from cygrad.nn.modules.module import Module
+from cygrad.nn.modules.rectifiers import (  # noqa: F401  some search this module for activations
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    RReLU,
+    SiLU,
+    Softplus,
+    Softshrink,
+    Threshold,
+)
 
 __all__ = [
     "GLU",
@@ -23,14 +41,6 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Resolve the other activations and attention, which PyTorch also defines in this module."""
-    for place in (rectifiers, attention):
-        if name in place.__all__:
-            return getattr(place, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Tanh(Activation):

@@ -243,23 +243,38 @@ class _ConvTransposeNd(_ConvNd):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Scatter each element of `input` through the filters; `output_size` selects one of the valid sizes."""
         function = getattr(F, f"conv_transpose{self.dims}d")
-        extra = self.output_padding if output_size is None else self._output_padding(input, output_size)
+        extra = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self.dims, self.dilation
+        )
         return function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
-    def _output_padding(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """Return the output padding that yields `output_size`."""
-        outer = input.dim() - self.dims
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Sequence[int] | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        kernel_size: Sequence[int],
+        num_spatial_dims: int,
+        dilation: Sequence[int] | None = None,
+    ) -> Sequence[int]:
+        """Return the output padding that yields `output_size`; the layer's own for None."""
+        if output_size is None:
+            return self.output_padding
+        outer = input.dim() - num_spatial_dims
         wanted = list(output_size)[outer:] if len(output_size) == input.dim() else list(output_size)
-        if len(wanted) != self.dims:
+        if len(wanted) != num_spatial_dims:
             raise ValueError(
-                f"ConvTranspose{self.dims}D: for {input.dim()}D input, output_size must have {self.dims} or "
-                f"{input.dim()} elements (got {len(output_size)})"
+                f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must have "
+                f"{num_spatial_dims} or {input.dim()} elements (got {len(output_size)})"
             )
+        if dilation is None:
+            dilation = (1,) * num_spatial_dims
         smallest = [
             (n - 1) * s - 2 * int(p) + d * (k - 1) + 1
-            for n, s, p, d, k in zip(input.shape[outer:], self.stride, self.padding, self.dilation, self.kernel_size)
+            for n, s, p, d, k in zip(input.shape[outer:], stride, padding, dilation, kernel_size)
         ]
-        largest = [n + s - 1 for n, s in zip(smallest, self.stride)]
+        largest = [n + s - 1 for n, s in zip(smallest, stride)]
         if any(not low <= n <= high for n, low, high in zip(wanted, smallest, largest)):
             raise ValueError(
                 f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} (for "

@@ -26,6 +26,11 @@ import numpy as np
 
 import cygrad
 from cygrad.random import drawing_from
+from cygrad.utils.data._own_workers import (  # noqa: F401, libraries look for them here
+    ManagerWatchdog,
+    _IterableDatasetStopIteration,
+    _ResumeIteration,
+)
 from cygrad.utils.data.collate import default_collate
 from cygrad.utils.data.dataset import read_items, reader_of_batches
 
@@ -91,6 +96,7 @@ class WorkerInfo(NamedTuple):
 
 
 _here = threading.local()
+_worker_info: WorkerInfo | None = None  # which libraries set in worker processes of their own
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -100,7 +106,7 @@ def get_worker_info() -> WorkerInfo | None:
     >>> get_worker_info() is None
     True
     """
-    return getattr(_here, "info", None)
+    return getattr(_here, "info", _worker_info)
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import queue
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
+from cygrad.utils.data._fetch import _BaseDatasetFetcher, _IterableDatasetFetcher, _MapDatasetFetcher
+from cygrad.utils.data._own_workers import _sharding_worker_init_fn  # noqa: F401, libraries look for it here
 from cygrad.utils.data._pinning import pin_memory
 from cygrad.utils.data._worker import (
     Crew,
@@ -20,9 +23,10 @@ from cygrad.utils.data._worker import (
     Work,
     putting_off_ctrl_c,
 )
+from cygrad.utils.data._worker import get_worker_info as get_worker_info
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import Dataset, IterableDataset
-from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from cygrad.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from cygrad.utils.warning import warn
 
 __all__ = ["DataLoader"]
@@ -45,6 +49,21 @@ class _DatasetKind:
 
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    ) -> _BaseDatasetFetcher:
+        """Return an object that reads batches, for libraries with iterators or workers of their own."""
+        fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _InfiniteConstantSampler(Sampler[None]):
+    """In place of indices, for an iterable dataset: None, again and again."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
 
 
 class DataLoader(Generic[T_co]):
@@ -112,7 +131,7 @@ class DataLoader(Generic[T_co]):
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.multiprocessing_context = multiprocessing_context
         self._check_workers()
-        self.is_iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         self._check_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
             batch_size = None
@@ -160,9 +179,16 @@ class DataLoader(Generic[T_co]):
         elif self.prefetch_factor is not None and self.prefetch_factor < 0:
             raise ValueError("prefetch_factor option should be non-negative")
 
+    def check_worker_number_rationality(self) -> None:
+        """Do nothing: workers are threads, of which more than processors do no harm.
+
+        >>> from cygrad.utils.data import DataLoader
+        >>> DataLoader(range(4), num_workers=2).check_worker_number_rationality()
+        """
+
     def _order(self, shuffle: bool) -> Iterable[Any]:
         if self.is_iterable:
-            return itertools.repeat(None)
+            return _InfiniteConstantSampler()
         if shuffle:
             return RandomSampler(self.dataset, generator=self.generator)
         return SequentialSampler(self.dataset)
@@ -178,8 +204,9 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler is not None
 
     @property
-    def _dataset_kind(self) -> int:
-        return _DatasetKind.Iterable if self.is_iterable else _DatasetKind.Map
+    def is_iterable(self) -> bool:
+        """Whether the dataset gives samples in an order of its own."""
+        return self._dataset_kind == _DatasetKind.Iterable
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -265,43 +292,81 @@ def _new_crew(loader: Any, owner: Any, seed: int) -> Crew:
 
 
 class _BaseDataLoaderIter(Iterator[Any]):
-    """Base of the iterators over batches: the seed, the indices, and the number of batches so far."""
+    """Base of the iterators over batches: the seed, the indices, and the number of batches so far.
+
+    Libraries derive iterators of their own from it, which define `_next_data`. So the attributes have PyTorch's names.
+    """
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
-        self.seed = _seed_of(loader)
-        self.indices = iter(loader._index_sampler)
-        self.given = 0
-        self.pins = loader.pin_memory and cygrad.cuda.is_available()
-        if loader.pin_memory and not self.pins:
+        self._dataset, self._dataset_kind = loader.dataset, loader._dataset_kind
+        self._auto_collation, self._collate_fn, self._drop_last = (
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
+        )
+        self._num_workers, self._timeout = loader.num_workers, loader.timeout
+        self._persistent_workers = loader.persistent_workers
+        self._world_size, self._rank = _place_among_processes()
+        self._index_sampler = loader._index_sampler
+        _BaseDataLoaderIter._reset(self, loader)  # subclasses begin when they are made
+        self._base_seed = _seed_of(loader)
+        self._shared_seed = None
+        self._pin_memory = loader.pin_memory and cygrad.cuda.is_available()
+        self._pin_memory_device = "cuda" if self._pin_memory else None
+        if loader.pin_memory and not self._pin_memory:
             warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used."
             )
 
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        """Begin an iteration."""
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        batch = self._next_data()
+        self._num_yielded += 1
+        said = self._IterableDataset_len_called
+        if said is not None and self._num_yielded == said + 1:
+            self._warn_of_more_than(said)
+        return batch
+
     def pinned(self, batch: Any) -> Any:
         """Return the batch in pinned memory, if requested and if there is a GPU."""
-        return pin_memory(batch) if self.pins else batch
+        return pin_memory(batch) if self._pin_memory else batch
 
     def __len__(self) -> int:
         return len(self.loader)
 
-    def count(self) -> None:
-        """Count a batch, and warn if an iterable dataset yields more than its reported length."""
-        self.given += 1
-        loader = self.loader
-        said = loader._IterableDataset_len_called
-        if said is not None and self.given == said + 1:
-            warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {said}(when accessing "
-                f"len(dataloader)), but {self.given} samples have been fetched. "
-                + (
-                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
-                    "IterableDataset replica at each worker. Please see "
-                    "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
-                    * (loader.num_workers > 0)
-                )
+    def _warn_of_more_than(self, said: int) -> None:
+        """Warn that an iterable dataset yields more than its reported length."""
+        warn(
+            f"Length of IterableDataset {self._dataset} was reported to be {said}(when accessing "
+            f"len(dataloader)), but {self._num_yielded} samples have been fetched. "
+            + (
+                "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                "IterableDataset replica at each worker. Please see "
+                "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+                * (self._num_workers > 0)
             )
+        )
+
+
+def _place_among_processes() -> tuple[int, int]:
+    """Return the number of processes of a distributed program, and which of them this one is."""
+    dist = sys.modules.get("cygrad.distributed")
+    if dist is None or not dist.is_initialized():
+        return 1, 0
+    return dist.get_world_size(), dist.get_rank()
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
@@ -311,11 +376,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         self.read = _reading_of(loader).reader()
 
-    def __next__(self) -> Any:
-        indices = next(self.indices)
-        batch = self.read(indices)
-        self.count()
-        return self.pinned(batch)
+    def _next_data(self) -> Any:
+        return self.pinned(self.read(next(self._sampler_iter)))
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -324,7 +386,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
         self.crew = (
-            _persistent_crew(loader, self.seed) if loader.persistent_workers else _new_crew(loader, self, self.seed)
+            _persistent_crew(loader, self._base_seed)
+            if loader.persistent_workers
+            else _new_crew(loader, self, self._base_seed)
         )
         self.crew.epoch += 1
         self.epoch = self.crew.epoch
@@ -344,7 +408,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         worker = next((worker for worker in workers if self.working[worker]), None)
         if worker is None:
             return
-        indices = next(self.indices, StopIteration)
+        indices = next(self._sampler_iter, StopIteration)
         if indices is StopIteration:
             return
         self.open[self.sent] = worker
@@ -352,7 +416,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self.sent += 1
         self.next_worker = (worker + 1) % count
 
-    def __next__(self) -> Any:
+    def _next_data(self) -> Any:
         if self.epoch != self.crew.epoch:
             raise RuntimeError("another iteration with the persistent workers of this DataLoader has begun")
         try:
@@ -367,7 +431,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if not self.loader.persistent_workers:
                 self.crew.end()
             raise StopIteration
-        self.count()
         return self.pinned(result)
 
     def next_answer(self) -> Any:

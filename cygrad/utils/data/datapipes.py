@@ -98,6 +98,32 @@ class MapDataPipe(_Chained, Dataset):
     functions: dict[str, Callable] = {}
 
 
+class _IterDataPipeSerializationWrapper(IterDataPipe):
+    """Holds a pipe for worker processes. PyTorch pickles lambdas within it; here the pipe itself must be picklable."""
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._datapipe)
+
+    def __len__(self) -> int:
+        return len(self._datapipe)
+
+
+class _MapDataPipeSerializationWrapper(MapDataPipe):
+    """Same for a pipe whose samples are read by their keys."""
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._datapipe[index]
+
+    def __len__(self) -> int:
+        return len(self._datapipe)
+
+
 class functional_datapipe:
     """Decorate a class of pipes: other pipes have it as the method `name`.
 

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+import typing
 
 import pytest
 
@@ -244,6 +245,22 @@ def test_what_a_class_calls_returns_plain_tensors():
     assert x.add_(1) is x and x.to(torch.float32) is x
 
 
+@pytest.mark.parametrize("kind", [torch.nn.Parameter, torch.nn.Buffer])
+def test_parameters_call_functions_plainly(kind):
+    class Wrapped(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return kind.__torch_function__(func, types, args, kwargs).as_subclass(cls)
+
+    class Own(kind):
+        pass
+
+    x = torch.ones(2, 3).as_subclass(Wrapped)
+    assert type(F.linear(x, torch.nn.Parameter(torch.ones(4, 3)))) is Wrapped
+    assert type(Own(torch.ones(2)) + 1) is torch.Tensor
+    assert kind.__torch_function__ is torch._C._disabled_torch_function_impl
+
+
 def test_gradients_of_a_class_that_asks(x):
     x.requires_grad_()
     loss = (x * 2).sum()
@@ -277,6 +294,40 @@ def test_functions_ask_objects_that_are_no_tensors(call, name):
     assert call(Answering()) == name
     with pytest.raises(TypeError, match="must be Tensor, not object"):
         call(object())
+
+
+class Pair(typing.NamedTuple):
+    value: torch.Tensor
+    scale: float
+
+
+class Quantized(Pair):
+    """A tuple that stands for a tensor, as libraries for quantized networks have them."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        assert types == (cls,)
+        plain = [one.value * one.scale if isinstance(one, cls) else one for one in args]
+        return func(*plain, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda q: F.linear(q, torch.ones(4, 3)),
+        lambda q: torch.ones(2, 3) + q,
+        lambda q: F.conv1d(q, torch.ones(1, 2, 1)),
+        lambda q: torch.einsum("ij->i", q),
+        torch.relu,
+        F.dropout,
+    ],
+)
+def test_tuples_that_stand_for_tensors(call):
+    value = torch.arange(6.0).reshape(2, 3)
+    torch.manual_seed(0)
+    found = call(Quantized(value, 2.0))
+    torch.manual_seed(0)
+    assert torch.equal(found, call(value * 2))
 
 
 def test_elements_with_comparisons_of_their_own():
