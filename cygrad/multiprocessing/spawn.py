@@ -19,7 +19,12 @@ __all__ = [
 
 
 class ProcessException(Exception):
-    """Raised when a process has failed: its index (`error_index`) and process ID (`pid`)."""
+    """Raised when a process has failed: its index (`error_index`) and process ID (`pid`).
+
+    >>> import cygrad
+    >>> issubclass(cygrad.multiprocessing.ProcessRaisedException, cygrad.multiprocessing.ProcessException)
+    True
+    """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)

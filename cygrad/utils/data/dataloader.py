@@ -54,7 +54,12 @@ class _DatasetKind:
     def create_fetcher(
         kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
     ) -> _BaseDatasetFetcher:
-        """Return an object that reads batches, for libraries with iterators or workers of their own."""
+        """Return an object that reads batches, for libraries with iterators or workers of their own.
+
+        >>> from cygrad.utils.data import _DatasetKind, default_collate
+        >>> _DatasetKind.create_fetcher(_DatasetKind.Map, range(9), True, default_collate, False).fetch([2, 4])
+        tensor([2, 4])
+        """
         fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
         return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
