@@ -12,7 +12,7 @@ from cygrad.distributed._c10d.engines.fake import FakeWorld
 from cygrad.distributed._fake import simulate
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CHECKS)
 def test_collectives(name, size):
     if name == "check_groups" and size == 3:

@@ -24,7 +24,7 @@ def line_of(text):
 WAITS_AT = line_of("# the call that the others wait in")
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_collectives(size):
     code, output = mpiexec(size, "collectives.py")
     assert code == 0, output

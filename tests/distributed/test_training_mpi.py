@@ -20,7 +20,7 @@ def test_the_same_bits_for_any_number_of_processes():
     assert all(result == results[0] for result in results), results
 
 
-@pytest.mark.parametrize("kind", ["sharded", "zero"])
+@pytest.mark.parametrize("kind", ["sharded", pytest.param("zero", marks=pytest.mark.slow)])
 def test_four_processes_save_and_three_load(kind, tmp_path):
     for size, what in ((4, "save"), (2, "kill")):  # the second dies before it has replaced what the first has written
         code, output = mpiexec(size, "saves.py", kind, what, tmp_path, timeout=120)

@@ -37,6 +37,7 @@ def test_operands_that_another_process_changes(tmp_path):
     run(tmp_path, "some")
 
 
+@pytest.mark.slow
 def test_large_operands_that_another_process_changes(tmp_path):
     run(tmp_path, "large")
 

@@ -43,6 +43,7 @@ def known(tmp_path):
     return found
 
 
+@pytest.mark.slow
 def test_what_crashes_or_hangs_loses_nothing_else(tool, known, tmp_path, capsys):
     state, page = tmp_path / "state.json", tmp_path / "page.md"
     results = tool.Results(known, state, page)
@@ -68,6 +69,7 @@ def test_tests_that_fail_or_die_are_told_of(tool, known, tmp_path, capsys):
     assert "one is not two" in text and "- not run: versions, benchmark: one" in text
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_time_had_ended(tool, known, tmp_path, capsys, monkeypatch):
     rows = {name: part for name, part in known.items() if part[0] == "rows" and "crashes" not in name}
     results = tool.Results(rows, tmp_path / "state.json", tmp_path / "page.md")
