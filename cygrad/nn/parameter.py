@@ -169,9 +169,11 @@ class UninitializedTensorMixin(Tensor):
     cls_to_become: type
     _results_keep_class = False
     _allowed = frozenset(
-        "cls_to_become copy_ cpu cuda data device double dtype float get_device grad grad_fn half int is_complex "
-        "is_cuda is_floating_point is_leaf layout long materialize ndim persistent requires_grad requires_grad_ shape "
-        "share_memory_ short size to type".split()
+        "char cls_to_become copy_ cpu cuda data device double dtype float get_device grad grad_dtype grad_fn half int "
+        "is_complex is_cpu is_cuda is_floating_point is_ipu is_leaf is_maia is_meta is_mkldnn is_mps is_mtia is_nested "
+        "is_quantized is_sparse is_sparse_csr is_vulkan is_xla is_xpu itemsize layout long materialize name ndim "
+        "output_nr persistent requires_grad requires_grad_ retains_grad shape share_memory_ short size to type "
+        "volatile".split()
     )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:

@@ -163,3 +163,9 @@ def test_uninitialized_modules_are_not_scripted():
         torch.jit.script(layer)
     layer(torch.ones(1, 3))
     assert torch.jit.script(layer) is layer
+
+
+def test_attributes_that_need_no_shape_can_be_read():
+    p = nn.UninitializedParameter(dtype=torch.float64)
+    assert (p.is_sparse, p.is_meta, p.is_quantized, p.is_cpu, p.retains_grad) == (False, False, False, True, False)
+    assert (p.itemsize, p.output_nr, p.char().dtype) == (8, 0, torch.int8)
