@@ -111,9 +111,13 @@ class Batch:
             self.set_samples(out, samples)
 
     def overwrite(self, step, found):
+        """Change the samples of a step's result in place."""
+        self.write(step.outs[0], found[0])
+
+    def write(self, t, values):
         """Change the samples of a tensor in place."""
-        samples = self.samples(step.outs[0])
-        samples.copy_(found[0])
+        samples = self.samples(t)
+        samples.copy_(values)
         array = own_array(samples)
         self.has_changed_given |= any(arrays.may_overlap(array, given) for given in self.given)
 

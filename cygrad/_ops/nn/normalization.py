@@ -231,13 +231,17 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 @rule("batch_norm")
 def _batch_norm_of_samples(call):
     x, *parameters = call.inputs
-    mean, variance, training, eps = call.args[4:8]
+    mean, variance, training, eps, momentum = call.args[4:9]
     if not training:
         return of_given_statistics(call)
-    if mean is not None or variance is not None:
-        raise NoBatchingRule("batch_norm")  # it would update statistics of each sample
+    running = () if mean is None else (mean, variance)
+    if not all(map(call.has, running)):
+        raise NoBatchingRule("batch_norm")  # each sample would update the statistics of all
     side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
-    found = batch_norm(side_by_side, None, None, None, None, True, 0.1, eps)
+    updated = [call.samples(t).flatten().clone() for t in running]
+    found = batch_norm(side_by_side, *(updated or (None, None)), None, None, True, momentum, eps)
+    for t, new in zip(running, updated):
+        call.batch.write(t, new.view(call.size, -1))
     found = regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
     return _scaled(call, found, parameters)
 
@@ -279,7 +283,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
     _check_types(input, name, w, b, means, variances)
     frame = _frame_of_batch(shape, not training, float(eps))
-    more = means, variances, training, frame.eps
+    more = means, variances, training, frame.eps, momentum
     if not training:
         if is_forward():
             _check_tangents((input, w, b), (means, variances))

@@ -289,6 +289,35 @@ def test_statistics_of_all_are_not_changed_by_each():
     assert mean.tolist() == [0] * 4
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 4), (5, 4), (3, 2, 4, 6)])
+@pytest.mark.parametrize("momentum", [0.1, 0.5])
+def test_statistics_of_each_sample_are_changed_by_it(shape, momentum):
+    x = cygrad.randn(shape, generator=cygrad.Generator().manual_seed(0))
+    dim = 0 if len(shape) != 2 else None
+    means, variances = cygrad.arange(12.0).view(4, 3).t(), cygrad.ones(3, 4)
+    expected_means, expected_variances = means.clone(), variances.clone()
+
+    def normalized(x, mean, variance):
+        return cygrad.nn.functional.batch_norm(x, mean, variance, training=True, momentum=momentum)
+
+    samples = [x] * 3 if dim is None else x
+    expected = [normalized(*each) for each in zip(samples, expected_means, expected_variances)]
+    found = cygrad.vmap(normalized, in_dims=(dim, 0, 0))(x, means, variances)
+    assert cygrad.allclose(found, cygrad.stack(expected), atol=1e-6)
+    assert cygrad.allclose(means, expected_means) and cygrad.allclose(variances, expected_variances)
+
+
+def test_statistics_of_each_sample_in_two_batches():
+    x = cygrad.randn(2, 3, 5, 4, generator=cygrad.Generator().manual_seed(0))
+    means, variances = cygrad.zeros(2, 3, 4), cygrad.ones(2, 3, 4)
+
+    def normalized(x, mean, variance):
+        return cygrad.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    cygrad.vmap(cygrad.vmap(normalized))(x, means, variances)
+    assert cygrad.allclose(means, 0.1 * x.mean(2)) and cygrad.allclose(variances, 0.9 + 0.1 * x.var(2))
+
+
 def _refuse(*args):
     raise AssertionError("called once for each sample")
 
