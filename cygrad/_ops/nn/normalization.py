@@ -107,8 +107,8 @@ def _recorded(n, g):
         return None, None, reshape(_over_shared(h, frame), shape)
     x = reshape(input, frame.view)
     if frame.fixed:
-        factor = tensor_of(factor)
-        xhat = mul(sub(x, tensor_of(middle)), factor)
+        center, factor = _given_statistics(n)
+        xhat = mul(sub(x, center), factor)
     else:
         d = sub(x, mean(x, frame.axes, True)) if frame.centered else x
         scale = kernels.scale_of_squares(factor)
@@ -130,6 +130,15 @@ def _recorded(n, g):
             h = sub(sub(h, mean(h, frame.axes, True)) if frame.centered else h, along)
         grad_input = reshape(mul(h, factor), tuple(input.shape))
     return grad_input, grad_weight, grad_bias
+
+
+def _given_statistics(n):
+    """What `batch_norm` was given in evaluation mode, of each sample in a batch: what is subtracted, and the factor."""
+    frame, middle, factor = n.args[:3]
+    means, variances = n.args[4:6]
+    if not (is_forward() and (has_samples(means) or has_samples(variances))):
+        return tensor_of(middle), tensor_of(factor)
+    return reshape(means, frame.parameter), rsqrt(add(reshape(variances, frame.parameter), frame.eps))
 
 
 def _in_scale(d, scale, frame):
@@ -287,6 +296,9 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if not training:
         if is_forward():
             _check_tangents((input, w, b), (means, variances))
+            # The gradient needs those of each sample as they are now
+            means, variances = (clone(t) if t is not None and has_samples(t) else t for t in more[:2])
+            more = means, variances, *more[2:]
         kept = _broadcast(means, frame), _broadcast(variances, frame)
         return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
     _check_running(input, means, variances)

@@ -318,6 +318,29 @@ def test_statistics_of_each_sample_in_two_batches():
     assert cygrad.allclose(means, 0.1 * x.mean(2)) and cygrad.allclose(variances, 0.9 + 0.1 * x.var(2))
 
 
+@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize("dims", [(0, 0, 0, 0), (None, 0, 0, None), (None, 0, None, None), (0, None, None, 0)])
+def test_gradients_with_statistics_of_each_sample(place, dims):
+    inputs = [values(3, 5, 2, 4), values(3, 2), values(3, 2).exp(), values(3, 2)]
+    given = [x if d == 0 else x[0] for x, d in zip(inputs, dims, strict=True)]
+    gradient = func.grad(lambda *given: normalized(*given).square().sum(), argnums=place)
+    expected = [gradient(*[x[i] if d == 0 else x for x, d in zip(given, dims, strict=True)]) for i in range(3)]
+    assert cygrad.allclose(cygrad.vmap(gradient, in_dims=dims)(*given), cygrad.stack(expected))
+
+
+def test_a_gradient_has_the_statistics_of_its_forward_pass():
+    means, variances, ones = values(3, 2), values(3, 2).exp(), values(5, 2) * 0 + 1
+
+    def gradient(mean, variance):
+        weight = cygrad.ones(2, dtype=cygrad.float64)
+        out, product = func.vjp(lambda weight: normalized(ones, mean, variance, weight), weight)
+        mean.add_(1)
+        return product(out.new_ones(out.shape))[0]
+
+    expected = 5 * (1 - means) * (variances + 1e-5).rsqrt()
+    assert cygrad.allclose(cygrad.vmap(gradient)(means, variances), expected)
+
+
 def _refuse(*args):
     raise AssertionError("called once for each sample")
 
