@@ -26,7 +26,6 @@ from cygrad.jit._script import (
     set_fusion_strategy,
     strict_fusion,
 )
-from cygrad.jit._state import _enabled as _enabled
 from cygrad.jit._trace import (
     TopLevelTracedModule,
     TracedModule,

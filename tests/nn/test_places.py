@@ -11,7 +11,6 @@ PLACES = """
 accelerator: is_available current_accelerator device_count
 nn.common_types: _size_1_t _size_2_t _size_3_t _size_any_t
 functional: F einsum
-jit: _enabled
 multiprocessing.spawn: ProcessRaisedException
 distributions.kl: _KL_REGISTRY
 nn.functional: _verify_batch_size _check_key_padding_mask
