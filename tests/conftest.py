@@ -1,17 +1,21 @@
 """Fixtures and hooks for all tests: the installed package, sealed global state, seeds, leak checks."""
 
+import faulthandler
 import functools
 import gc
 import os
 import random
 import sys
 import sysconfig
+import time
 import zlib
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
+from _pytest.runner import runtestprotocol
 from checkout import CHECKOUT
 
 try:
@@ -56,6 +60,8 @@ def pytest_addoption(parser):
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help=what)
     what = "run one in N of the tests, always the same ones, and all that are marked `interpreter`"
     parser.addoption("--sample", type=int, metavar="N", help=what)
+    what = "seconds without a new test after which a process shows where it is; 0 for never"
+    parser.addoption("--hangs-after", type=float, default=300, metavar="SECONDS", help=what)
 
 
 def pytest_configure():
@@ -66,8 +72,50 @@ def pytest_configure():
             pytest.exit("these tests are to run on an installed cygrad, and there is none", 4)
 
 
+# --- Running ------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Report a test once where pytest-xdist runs it, and not in five messages: most tests take no longer than these."""
+    show_where_it_hangs(item.config)
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+
+watched_since = float("-inf")
+
+
+def show_where_it_hangs(config):
+    """Like pytest's `faulthandler_timeout`, which starts a thread for each test; here there is one for many."""
+    global watched_since
+    seconds, now = config.getoption("hangs_after"), time.monotonic()
+    if seconds and now - watched_since > seconds / 5:
+        watched_since = now
+        faulthandler.dump_traceback_later(seconds, file=config.stash[fault_handler_stderr_fd_key])
+
+
+def pytest_enter_pdb():
+    faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_unconfigure():
+    faulthandler.cancel_dump_traceback_later()
+
+
+# --- Choosing -----------------------------------------------------------------------------------
+
 # Directories whose tests may depend on the interpreter: refcounts, frames, threads, pickles.
 INTERPRETER = {"autograd", "diagnostics", "engine", "graph", "model", "serialization", "tensor"}
+
+
+@functools.cache
+def is_about_the_interpreter(path):
+    return not INTERPRETER.isdisjoint(path.relative_to(CHECKOUT).parts)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` evaluates the markers
@@ -75,7 +123,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "cupy" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.gpu)
-        if INTERPRETER.intersection(item.path.relative_to(CHECKOUT).parts):
+        if is_about_the_interpreter(item.path):
             item.add_marker(pytest.mark.interpreter)
     # PyTorch and a GPU are optional: these tests run where they are available.
     requirements = {

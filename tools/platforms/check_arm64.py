@@ -119,7 +119,7 @@ def test(run, place, sample, processes):
         "OPENBLAS_NUM_THREADS": "1",
     }
     pytest = ["-m", "pytest", "-c", zig.CHECKOUT / "pyproject.toml", "--rootdir", zig.CHECKOUT]
-    pytest += ["-q", "-p", "no:cacheprovider", "-n", processes, "--dist", "loadfile", "-o", "faulthandler_timeout=0"]
+    pytest += ["-q", "-p", "no:cacheprovider", "-n", processes, "--dist", "loadfile", "--hangs-after", "0"]
     pytest += ["-m", "not slow and not exhaustive and not gpu"]
     kernels = ["--sample", sample, TESTS / "kernels"]
     for name, arguments in {
