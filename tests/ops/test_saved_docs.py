@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from ops.calls import is_internal, public_function
 
 import cygrad
@@ -18,11 +17,15 @@ def docstrings(name):
     return [f.__doc__ or "" for f in (*found, public_function(cygrad, name)) if f is not None]
 
 
-@pytest.mark.parametrize("name", [name for name, row in registry.items() if row.differentiable])
-def test_says_what_it_saves(name):
-    if is_internal(name) or not docstrings(name):
-        return
+def says_what_it_saves(name):
     said = " ".join(" ".join(docstrings(name)).split())
     if any(registry[name].saved_masks) and "." not in name:  # a variant may save what the op itself does not
         said = said.replace("Saves nothing. ", "")
-    assert re.search(r"\b[Ss]ave[sd]?\b", said), f"{name}: saves what?"
+    return re.search(r"\b[Ss]ave[sd]?\b", said) is not None
+
+
+def test_ops_say_what_they_save():
+    public = [name for name, row in registry.items() if row.differentiable and not is_internal(name)]
+    names = [name for name in public if docstrings(name)]
+    assert len(names) > 300
+    assert [name for name in names if not says_what_it_saves(name)] == []

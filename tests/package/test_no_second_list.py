@@ -126,11 +126,12 @@ def lists_in(path):
     return list((lists_in_cython if path.suffix == ".pyx" else lists_in_python)(text))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(CHECKOUT / "cygrad").as_posix())
-def test_no_list_of_ops(path):
-    found = lists_in(path)
-    allowed, _ = EXCEPTIONS.get(path.relative_to(CHECKOUT / "cygrad").as_posix(), (0, ""))
-    assert len(found) == allowed, f"lists of ops in lines {found}: state these facts in the rows of the ops instead"
+def test_no_list_of_ops():
+    """A file that fails lists ops in the given lines: state these facts in the rows of the ops instead."""
+    found = {path.relative_to(CHECKOUT / "cygrad").as_posix(): lists_in(path) for path in SOURCES}
+    allowed = {place: number for place, (number, _) in EXCEPTIONS.items()}
+    assert {place: lines for place, lines in found.items() if len(lines) != allowed.get(place, 0)} == {}
+    assert allowed.keys() <= found.keys()
 
 
 @pytest.mark.parametrize("name", sorted(facts_of["direct"]))
@@ -141,13 +142,17 @@ def test_direct_rows_have_entry_points_that_only_apply_them(name):
     assert entry.__globals__[row] is registry[name]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(CHECKOUT / "cygrad").as_posix())
-def test_batching_rules_are_those_of_ops(path):
-    text = path.read_text()
-    named = {
-        name.partition(".")[0] for names in re.findall(r"""@rule\(\s*"([^"]*)\"""", text) for name in names.split()
-    }
-    assert named <= OPS | set(re.findall(r"\bdef (\w+)\(", text))  # some functions have no row
+def test_batching_rules_are_those_of_ops():
+    rules = re.compile(r"""@rule\(\s*"([^"]*)\"""")
+    unknown, known = {}, 0
+    for path in SOURCES:
+        text = path.read_text()
+        named = {name.partition(".")[0] for names in rules.findall(text) for name in names.split()}
+        known += len(named)
+        if others := named - OPS - set(re.findall(r"\bdef (\w+)\(", text)):  # some functions have no row
+            unknown[path.relative_to(CHECKOUT / "cygrad").as_posix()] = others
+    assert known > 150
+    assert not unknown
 
 
 def test_lists_are_found():

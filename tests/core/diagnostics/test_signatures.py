@@ -71,12 +71,18 @@ def test_arguments_are_taken_by_position_and_by_name_as_shown():
     assert refused == []
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if not is_internal(name)])
-def test_calls_fit_the_signature(name):
-    signature = inspect.signature(Cygrad.function(name))
-    for sample in SAMPLES[name]:
-        call = Call(name, sample)
-        signature.bind(*call.args, **call.kwargs)
+def test_calls_fit_the_signature():
+    refused = []
+    for name in SAMPLES:
+        if not is_internal(name):
+            signature = inspect.signature(Cygrad.function(name))
+            for sample in SAMPLES[name]:
+                call = Call(name, sample)
+                try:
+                    signature.bind(*call.args, **call.kwargs)
+                except TypeError as error:
+                    refused.append((name, str(signature), str(error)))
+    assert refused == []
 
 
 def test_known_signatures():
