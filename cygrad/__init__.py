@@ -301,7 +301,7 @@ def __getattr__(name):
     if name not in _ON_FIRST_USE:
         from cygrad._core.errors.spelling import suggestion  # needed only here
 
-        text = f"module 'cygrad' has no attribute {name!r}{suggestion(name, {*globals(), *_ON_FIRST_USE})}"
+        text = f"module 'cygrad' has no attribute {name!r}{suggestion(name, globals() | _ON_FIRST_USE)}"
         raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])
     if module.__name__ == f"{__name__}.{name}":

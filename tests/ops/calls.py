@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import pkgutil
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -108,23 +110,27 @@ def uploaded(cupy, array):
     return found[backwards]
 
 
+NAMESPACES = ("", "Tensor", "nn.functional", "special", "linalg", "fft", "signal.windows")
+
+
+def within(library, namespace):
+    """A namespace of a library, by its dotted name; the library itself for an empty one."""
+    return attrgetter(namespace)(library) if namespace else library
+
+
+@cache  # samples call their function thousands of times, and a name that is missing takes long to refuse
+def namespace_of(name):
+    """The first of cygrad's namespaces that has a function or method of this name, or `None`."""
+    return next((each for each in NAMESPACES if callable(getattr(within(cygrad, each), name, None))), None)
+
+
 def public_function(library, name):
-    """A library's function or method for an op, searched in cygrad's namespaces, or `None`."""
+    """A library's function or method for an op, found where cygrad has it, or `None`."""
     public = name.partition(".")[0]
     if public.startswith("linalg_"):
         return getattr(library.linalg, public.removeprefix("linalg_"), None)
-    for place in (
-        lambda library: library,
-        lambda library: library.Tensor,
-        lambda library: library.nn.functional,
-        lambda library: library.special,
-        lambda library: library.linalg,
-        lambda library: library.fft,
-        lambda library: library.signal.windows,
-    ):
-        if callable(getattr(place(cygrad), public, None)):
-            return getattr(place(library), public, None)
-    return None
+    namespace = namespace_of(public)
+    return None if namespace is None else getattr(within(library, namespace), public, None)
 
 
 def inplace_form(name):

@@ -8,9 +8,11 @@ def suggestion(name, names):
 
     This must be fast, because programs also ask for names that may be missing, as `hasattr` does.
     """
-    start = name[:1] if len(names) > MANY else ""
-    near = [each for each in names if abs(len(each) - len(name)) < 3 and each.startswith(start)]
-    if not near or name.startswith("_"):
+    if name.startswith("_"):
+        return ""
+    start, lengths = name[:1] if len(names) > MANY else "", range(len(name) - 2, len(name) + 3)
+    near = [each for each in names if each.startswith(start) and len(each) in lengths]
+    if not near:
         return ""
     from difflib import get_close_matches  # needed only here
 
