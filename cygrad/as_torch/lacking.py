@@ -1,5 +1,7 @@
 """What serves instead of the parts of PyTorch that cygrad does not have."""
 
+from typing import Any
+
 _CLASSES = "cygrad loads no classes of C++: write them in Python"
 _COMPILER = "cygrad has no compiler back ends: `torch.compile` replays the kernels that ran"
 _CONTRIB = "TensorBoard is in `torch.utils.tensorboard`"
@@ -54,3 +56,25 @@ def what_serves_instead(name):
             return f"\n  {_INSTEAD[name]}"
         name = name.rpartition(".")[0]
     return ""
+
+
+def explain_attributes(name, module: Any):
+    """Have errors about attributes that a module `torch.x` lacks say what serves instead."""
+    if not any(lacking.rpartition(".")[0] == name or lacking == name for lacking in _INSTEAD):
+        return
+    usual = vars(module).get("__getattr__")
+    if getattr(usual, "explains", None) == name:
+        return
+
+    def __getattr__(attribute):
+        text = f"module {module.__name__!r} has no attribute {attribute!r}"
+        if usual is not None:
+            try:
+                return usual(attribute)
+            except AttributeError as error:
+                text = str(error)
+        text += what_serves_instead(f"{name}.{attribute}")
+        raise AttributeError(text, name=attribute, obj=module) from None
+
+    __getattr__.explains = name
+    module.__getattr__ = __getattr__
