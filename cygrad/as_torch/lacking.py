@@ -42,6 +42,7 @@ _INSTEAD = {
     "torch.utils.mobile_optimizer": _MOBILE,
     "torch.utils.model_dump": "look at a file's parts with `python -m zipfile -l`",
 }
+_explained: set[str] = set()  # the modules whose errors say so
 
 
 def what_serves_instead(name):
@@ -60,11 +61,10 @@ def what_serves_instead(name):
 
 def explain_attributes(name, module: Any):
     """Have errors about attributes that a module `torch.x` lacks say what serves instead."""
-    if not any(lacking.rpartition(".")[0] == name or lacking == name for lacking in _INSTEAD):
+    if name in _explained or not any(name in (lacking, lacking.rpartition(".")[0]) for lacking in _INSTEAD):
         return
+    _explained.add(name)
     usual = vars(module).get("__getattr__")
-    if getattr(usual, "explains", None) == name:
-        return
 
     def __getattr__(attribute):
         text = f"module {module.__name__!r} has no attribute {attribute!r}"
@@ -76,5 +76,4 @@ def explain_attributes(name, module: Any):
         text += what_serves_instead(f"{name}.{attribute}")
         raise AttributeError(text, name=attribute, obj=module) from None
 
-    __getattr__.explains = name
     module.__getattr__ = __getattr__
