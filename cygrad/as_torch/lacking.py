@@ -60,7 +60,18 @@ def what_serves_instead(name):
 
 
 def explain_attributes(name, module: Any):
-    """Have errors about attributes that a module `torch.x` lacks say what serves instead."""
+    """Have errors about attributes that a module `torch.x` lacks say what serves instead.
+
+    >>> from types import ModuleType
+    >>> from cygrad.as_torch.lacking import explain_attributes
+    >>> module = ModuleType("monitor")
+    >>> explain_attributes("torch.monitor", module)
+    >>> module.events
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'monitor' has no attribute 'events'
+      TensorBoard is in `torch.utils.tensorboard`
+    """
     if name in _explained or not any(name in (lacking, lacking.rpartition(".")[0]) for lacking in _INSTEAD):
         return
     _explained.add(name)
