@@ -10,6 +10,7 @@ for the dtype.
 """
 
 import functools
+import io
 from typing import Any
 
 import cygrad
@@ -28,6 +29,11 @@ def _dtype_to_storage_type_map() -> dict[Any, str]:
 @functools.cache
 def _storage_type_to_dtype_map() -> dict[str, Any]:
     return {name: kind for kind, name in _dtype_to_storage_type_map().items()}
+
+
+def _load_from_bytes(content: bytes) -> Any:
+    """Return the storage that Python's pickles of PyTorch's tensors contain, as a file of `torch.save`."""
+    return cygrad.load(io.BytesIO(content), weights_only=False)
 
 
 def __getattr__(name: str) -> Any:

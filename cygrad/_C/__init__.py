@@ -34,9 +34,13 @@ _MODULES = (
     "_autograd",
     "_distributed_c10d",
     "_distributed_rpc",
+    "_fft",
     "_functions",
     "_functorch",
+    "_linalg",
     "_nn",
+    "_sparse",
+    "_special",
 )  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {
@@ -49,10 +53,11 @@ _OF_PACKAGE |= {"_LinAlgError": "linalg.LinAlgError", "parse_schema": "ops._sche
 _OF_PACKAGE |= {"FunctionSchema": "ops._schema.FunctionSchema", "Argument": "ops._schema.Argument"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
+_OF_PACKAGE |= {"default_generator": "default_generator"}
 _OF_PACKAGE |= {"_DisableFuncTorch": "_C._functorch._DisableFuncTorch"}
 _OF_PACKAGE |= {"_DisableTorchDispatch": "utils._mode_utils.no_dispatch"}
 _OF_PACKAGE |= {"_infer_size": "broadcast_shapes", "is_grad_enabled": "is_grad_enabled"}
-_TABLES = ("_VariableFunctions", "_fft", "_linalg", "_special")
+_TABLES = ("_VariableFunctions", "_VariableFunctionsClass")
 has_lapack = True  # NumPy's
 
 

@@ -1,4 +1,7 @@
-"""The tables in which PyTorch's compiled part keeps the functions of a module, under prefixed names."""
+"""The tables in which PyTorch's compiled part keeps the functions of a module, under prefixed names.
+
+Pickles name functions by these tables. Those of a module's own are modules here, too: `_fft`, `_linalg`, ...
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import cygrad
 
 
-class _Functions:
+class Functions:
     """The functions of a module, by their names with a prefix."""
 
     def __init__(self, module: ModuleType, prefix: str = "") -> None:
@@ -28,7 +31,15 @@ class _Functions:
         return [self._prefix + name for name in names if callable(getattr(self._module, name, None))]
 
 
-_VariableFunctions = _Functions(cygrad)
-_fft = _Functions(cygrad.fft, "fft_")
-_linalg = _Functions(cygrad.linalg, "linalg_")
-_special = _Functions(cygrad.special, "special_")
+class _ByClass(type):
+    """Lets the class of a table answer for its functions, too: pickles ask it for them."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(_VariableFunctions, name)
+
+
+class _VariableFunctionsClass(Functions, metaclass=_ByClass):
+    """The functions of the package. A pickle of `torch.tanh` says: attribute `tanh` of this class."""
+
+
+_VariableFunctions = _VariableFunctionsClass(cygrad)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import cygrad
-from cygrad.as_torch.lacking import what_serves_instead
+from cygrad.as_torch.lacking import explain_attributes, what_serves_instead
 from cygrad.torch_version import __version__
 
 __all__ = [
@@ -47,6 +47,7 @@ class _Torch(ModuleType):
             text = f"module 'torch' has no attribute {name!r}{what_serves_instead(f'torch.{name}')}"
             raise AttributeError(text, name=name, obj=self)
         value = self.__dict__[name] = getattr(cygrad, name)
+        explain_attributes(f"torch.{name}", value)
         return value
 
     def __setattr__(self, name, value):
@@ -101,6 +102,7 @@ class _AliasLoader(InspectLoader):
             sys.modules[name] = torch
             return
         real = import_module(cygrad_name(name))
+        explain_attributes(name, real)
         parent, _, child = name.rpartition(".")
         _keep_attribute(sys.modules[parent], child, real)
         sys.modules[name] = real

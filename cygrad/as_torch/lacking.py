@@ -1,5 +1,7 @@
 """What serves instead of the parts of PyTorch that cygrad does not have."""
 
+from typing import Any
+
 _CLASSES = "cygrad loads no classes of C++: write them in Python"
 _COMPILER = "cygrad has no compiler back ends: `torch.compile` replays the kernels that ran"
 _CONTRIB = "TensorBoard is in `torch.utils.tensorboard`"
@@ -40,6 +42,7 @@ _INSTEAD = {
     "torch.utils.mobile_optimizer": _MOBILE,
     "torch.utils.model_dump": "look at a file's parts with `python -m zipfile -l`",
 }
+_explained: set[str] = set()  # the modules whose errors say so
 
 
 def what_serves_instead(name):
@@ -54,3 +57,34 @@ def what_serves_instead(name):
             return f"\n  {_INSTEAD[name]}"
         name = name.rpartition(".")[0]
     return ""
+
+
+def explain_attributes(name, module: Any):
+    """Have errors about attributes that a module `torch.x` lacks say what serves instead.
+
+    >>> from types import ModuleType
+    >>> from cygrad.as_torch.lacking import explain_attributes
+    >>> module = ModuleType("monitor")
+    >>> explain_attributes("torch.monitor", module)
+    >>> module.events
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'monitor' has no attribute 'events'
+      TensorBoard is in `torch.utils.tensorboard`
+    """
+    if name in _explained or not any(name in (lacking, lacking.rpartition(".")[0]) for lacking in _INSTEAD):
+        return
+    _explained.add(name)
+    usual = vars(module).get("__getattr__")
+
+    def __getattr__(attribute):
+        text = f"module {module.__name__!r} has no attribute {attribute!r}"
+        if usual is not None:
+            try:
+                return usual(attribute)
+            except AttributeError as error:
+                text = str(error)
+        text += what_serves_instead(f"{name}.{attribute}")
+        raise AttributeError(text, name=attribute, obj=module) from None
+
+    module.__getattr__ = __getattr__

@@ -32,6 +32,16 @@ def _format_time(time_us):
     return time_text(time_us)
 
 
+def _attr_formatter(name):
+    """Return a property that shows the time of another attribute as text.
+
+    >>> from cygrad.autograd.profiler_util import _attr_formatter
+    >>> type("Timed", (), {"us": 2.5e6, "text": _attr_formatter("us")})().text
+    '2.500s'
+    """
+    return property(lambda self: _format_time(getattr(self, name)))
+
+
 class DeviceType(enum.Enum):
     """The device on which an event ran.
 

@@ -100,3 +100,4 @@ for _names, _module in (
 ):
     for _name in _names.split():
         sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module
+vars(discrete).update(OneHotCategoricalStraightThrough=OneHotCategoricalStraightThrough)  # of PyTorch's same module

@@ -209,8 +209,8 @@ class CorrCholeskyTransform(Transform):
         left = F.pad(1 - (y * y).cumsum(-1)[..., :-1], (1, 0), value=1.0)
         return (self._below(y) / self._below(left).sqrt()).atanh()
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the log-determinant of the Jacobian of the elements below the diagonal.
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
+        """Return the log-determinant of the Jacobian of the elements below the diagonal, without `intermediates`.
 
         >>> import cygrad, cygrad.distributions as dist
         >>> t = dist.CorrCholeskyTransform()

@@ -175,9 +175,9 @@ class _Half(TransformedDistribution):
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def icdf(self, prob: Tensor) -> Tensor:  # PyTorch's name, which its other distributions do not use
         """Return the quantile at this probability (the inverse of `cdf`)."""
-        return self.base_dist.icdf((value + 1) / 2)
+        return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
         """Return the entropy of the signed variable minus log(2)."""

@@ -7,15 +7,12 @@ import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cygrad
 from cygrad import Tensor, dtype
 from cygrad.fx._namespace import _custom_builtins, _Namespace
 from cygrad.fx.node import Node, _get_qualified_name, map_arg
-
-if TYPE_CHECKING:
-    from cygrad.fx.graph import Graph
 
 reflectable_magic_methods = {
     "add": "{} + {}",
@@ -384,7 +381,7 @@ class _Text:
         return self.text
 
 
-def source_of(graph: "Graph", root_module: str, **appearance: Any) -> PythonCode:
+def source_of(graph: "cygrad.fx.Graph", root_module: str, **appearance: Any) -> PythonCode:
     """Return the source of a graph. The names of its nodes are kept unless they clash with those of globals."""
     namespace = _Namespace()
     names: dict[Node, str] = {}

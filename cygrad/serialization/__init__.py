@@ -40,6 +40,7 @@ from cygrad.serialization._options import (
 )
 from cygrad.serialization._pickler import StoredMemory, pickled
 from cygrad.serialization._rebuilding import StorageType
+from cygrad.serialization._rebuilding import _get_layout as _get_layout
 from cygrad.serialization._safe_globals import (
     add_safe_globals,
     clear_safe_globals,

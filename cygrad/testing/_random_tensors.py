@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import math
 from typing import Any
 
 import cygrad
@@ -27,7 +28,8 @@ def make_tensor(
 
     By default, numbers are in [-9, 9) for floating and complex dtypes, in [-9, 10) for integers, and in [0, 10) for
     uint8. Limits are clipped to the range of the dtype. With `exclude_zero`, zeros become the next larger number.
-    `noncontiguous` leaves a gap after each element.
+    `noncontiguous` leaves a gap before each element. On the CPU, the numbers are
+    PyTorch's for the same seed.
 
     Raises ValueError for limits that are NaN or in the wrong order, and for `requires_grad` with a dtype that does not
     support it.
@@ -47,12 +49,13 @@ def make_tensor(
     if requires_grad and not has_fractions:
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     low, high = _limits(dtype, low, high, has_fractions)
-    x = _drawn(shape, dtype, low, high, has_fractions).to(device)
+    if noncontiguous and math.prod(shape) > 1:
+        x = _drawn((*shape[:-1], 2 * shape[-1]), dtype, low, high, has_fractions).to(device)[..., 1::2]
+    else:
+        x = _drawn(shape, dtype, low, high, has_fractions).to(device)
     if exclude_zero:
         x[x == 0] = cygrad.finfo(dtype).tiny if has_fractions else 1
-    if noncontiguous and x.numel() > 1:
-        x = x.repeat_interleave(2, dim=-1)[..., ::2]
-    elif memory_format is not None:
+    if memory_format is not None:
         x = x.contiguous(memory_format=memory_format)
     return x.requires_grad_(requires_grad)
 
@@ -87,10 +90,15 @@ def _drawn(shape, dtype, low, high, has_fractions):
         return cygrad.randint(low, min(high, 2**63 - 1), shape).to(dtype)
     if dtype.is_complex:
         real = cygrad.float64 if dtype is cygrad.complex128 else cygrad.float32
-        return cygrad.complex(*[_drawn(shape, real, low, high, True) for _ in range(2)])
-    unit = cygrad.rand(shape, dtype=cygrad.float64)  # since high - low may overflow the dtype
-    x = (low * (1 - unit) + high * unit).to(dtype)
+        return cygrad.view_as_complex(_drawn((*shape, 2), real, low, high, True)).to(dtype)
+    is_small = dtype.itemsize == 1  # numbers of 8 bits are neither drawn nor compared
+    x = cygrad.empty(shape, dtype=cygrad.float32 if is_small else dtype)
+    if high - low < cygrad.finfo(x.dtype).max:
+        x.uniform_(low, high)
+    else:
+        x.uniform_(low / 2, high / 2).mul_(2)
+    x = x.to(dtype)
     if low == high:
         return x
-    is_below = (x.float() if dtype.itemsize == 1 else x) < high  # numbers of 8 bits are not compared
+    is_below = (x.float() if is_small else x) < high
     return cygrad.where(is_below, x, cygrad.tensor(low, dtype=dtype))

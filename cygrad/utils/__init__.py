@@ -2,11 +2,22 @@
 
 from _weakref import getweakrefs as _getweakrefs
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
 from cygrad import Tensor
 from cygrad._core.graph.internals import swap as _swap
 from cygrad.utils import dlpack, hooks, interop
 from cygrad.utils._names import typename
+
+if TYPE_CHECKING:
+    from cygrad.utils import benchmark as benchmark
+    from cygrad.utils import checkpoint as checkpoint
+    from cygrad.utils import cpp_extension as cpp_extension
+    from cygrad.utils import data as data
+    from cygrad.utils import flop_counter as flop_counter
+    from cygrad.utils import model_zoo as model_zoo
+    from cygrad.utils import tensorboard as tensorboard
+    from cygrad.utils import weak as weak
 
 __all__ = ["dlpack", "hooks", "interop", "swap_tensors", "typename"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, IntEnum
+from importlib import import_module
 from typing import Any
 
 __all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
@@ -54,3 +55,9 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
             f"got {type(backends).__name__}"
         )
     yield {}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("bias", "flex_attention"):
+        raise AttributeError(f"module 'cygrad.nn.attention' has no attribute {name!r}", name=name)
+    return import_module(f"cygrad.nn.attention.{name}")  # rare, so on first use

@@ -354,7 +354,7 @@ class BlockMask:
         index = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in index)
         return self._mapped(lambda tensor: tensor[index], _of_a_part)
 
-    def to_string(self, grid_size: int | tuple[int, int] = 20, limit: int = 4) -> str:
+    def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """Return a picture of the blocks of the first `limit` heads: computed, in part, or left out.
 
         >>> import cygrad
@@ -394,8 +394,12 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
     separate_full_blocks: bool = True,
+    compute_dq_write_order: bool = False,
+    dq_kv_order: bool = True,
 ) -> BlockMask:
     """Return the block mask of a mask function; B and H are None if it is the same for all samples or heads.
+
+    The last two arguments order the work of PyTorch's kernels, and change nothing here.
 
     >>> from cygrad.nn.attention.flex_attention import create_block_mask
     >>> causal = create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)

@@ -30,16 +30,16 @@ class _ModuleRow(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self._slice(index)
-        return self._modules[self._key(index)]
+    def __getitem__(self, idx: Any) -> Any:
+        if isinstance(idx, slice):
+            return self._slice(idx)
+        return self._modules[self._key(idx)]
 
-    def __setitem__(self, index: Any, module: Module) -> None:
-        setattr(self, self._key(index), module)
+    def __setitem__(self, idx: Any, module: Module) -> None:
+        setattr(self, self._key(idx), module)
 
-    def __delitem__(self, index: Any) -> None:
-        keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
+    def __delitem__(self, idx: Any) -> None:
+        keys = list(self._modules)[idx] if isinstance(idx, slice) else [self._key(idx)]
         self._renumber([module for key, module in self._modules.items() if key not in keys])
 
     def _slice(self, index: slice) -> Self:

@@ -168,13 +168,13 @@ class ConcatDataset(Dataset[T_co]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index: int) -> T_co:
-        if index < 0:
-            if -index > len(self):
+    def __getitem__(self, idx: int) -> T_co:
+        if idx < 0:
+            if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
-            index += len(self)
-        number = bisect_right(self.cumulative_sizes, index)
-        return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
+            idx += len(self)
+        number = bisect_right(self.cumulative_sizes, idx)
+        return self.datasets[number][idx - (self.cumulative_sizes[number - 1] if number else 0)]
 
 
 class ChainDataset(IterableDataset[T_co]):
@@ -216,10 +216,10 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
-    def __getitem__(self, index: Any) -> T_co:
-        if isinstance(index, list):
-            return self.dataset[[self.indices[i] for i in index]]
-        return self.dataset[self.indices[index]]
+    def __getitem__(self, idx: Any) -> T_co:
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[i] for i in idx]]
+        return self.dataset[self.indices[idx]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
         return read_items(self.dataset, [self.indices[i] for i in indices])
