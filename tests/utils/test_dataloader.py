@@ -94,6 +94,26 @@ class Parts(IterableDataset):
         return iter(range(self.length) if info is None else range(info.id, self.length, info.num_workers))
 
 
+class OneIterator(IterableDataset):
+    """An iterable dataset that is its own iterator: `iter` starts it anew, and its end is final."""
+
+    def __init__(self):
+        self.starts, self.left = 0, None
+
+    def __iter__(self):
+        self.starts += 1
+        assert self.starts == 1, "a second iteration in the middle of the first"
+        self.left = list(range(5))
+        return self
+
+    def __next__(self):
+        assert self.left is not None, "asked for a sample after the last one"
+        if self.left:
+            return self.left.pop(0)
+        self.left = None
+        raise StopIteration
+
+
 class Failing(Dataset):
     def __init__(self, error, where=3):
         self.error, self.where = error, where
@@ -204,6 +224,14 @@ def test_iterable_datasets(options):
         assert not last or all(len(batch) == 3 for batch in batches)
         loader = DataLoader(dataset, size, drop_last=last, **options)
         assert [list(map(str, loader)) for _ in range(2)] == [list(map(str, batches))] * 2
+
+
+@pytest.mark.parametrize(("size", "last"), [(2, False), (2, True), (None, False)])
+@pytest.mark.parametrize("options", WORKERS)
+def test_an_iterable_dataset_that_is_its_own_iterator(options, size, last):
+    expected = {(2, False): [[0, 1], [2, 3], [4]], (2, True): [[0, 1], [2, 3]], (None, False): list(range(5))}
+    batches = [b if size is None else b.tolist() for b in DataLoader(OneIterator(), size, drop_last=last, **options)]
+    assert sorted(batches) == sorted(expected[size, last] * max(1, options.get("num_workers", 0)))
 
 
 def test_an_iterable_dataset_is_asked_for_its_length_by_len_alone():

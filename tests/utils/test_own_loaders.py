@@ -43,6 +43,19 @@ def test_fetchers_in_order(drop_last, batches):
         single.fetch(None)
 
 
+def test_fetchers_do_not_start_a_dataset_anew():
+    class OneIterator(Counting):
+        def __iter__(self):
+            self.samples = super().__iter__()
+            return self
+
+        def __next__(self):
+            return next(self.samples)
+
+    fetcher = dataloader._DatasetKind.create_fetcher(1, OneIterator(), True, COLLATE, False)
+    assert [fetcher.fetch([None, None]).tolist() for _ in range(3)] == [[0, 1], [2, 3], [4]]
+
+
 class Doubling(dataloader._BaseDataLoaderIter):
     """An iterator of a library: it reads by a fetcher, and may begin anew."""
 

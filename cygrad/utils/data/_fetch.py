@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cygrad.utils.data._worker import Reading
+from cygrad.utils.data._worker import Reading, take
 
 
 class _BaseDatasetFetcher:
@@ -52,7 +52,7 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         if not self.auto_collation:
             return self.collate_fn(next(samples))
         count = len(possibly_batched_index)
-        batch = [sample for _, sample in zip(range(count), samples)]
+        batch = take(samples, count)
         self.ended = len(batch) < count
         if not batch or (self.drop_last and self.ended):
             raise StopIteration

@@ -70,17 +70,29 @@ class Reading:
         return read
 
     def _iterating(self) -> Callable[[Any], Any]:
-        samples = iter(self.dataset)
+        samples, ended = iter(self.dataset), False
 
         def read(indices: Any) -> Any:
-            if not self.makes_batches:
-                return self.collate(next(samples))
-            batch = list(itertools.islice(samples, len(indices)))
-            if not batch or (self.drop_last and len(batch) < len(indices)):
+            nonlocal ended
+            if ended:
                 raise StopIteration
-            return self.collate(batch)
+            count = len(indices) if self.makes_batches else 1
+            batch = take(samples, count)
+            ended = len(batch) < count
+            if not batch or (self.drop_last and ended):
+                raise StopIteration
+            return self.collate(batch if self.makes_batches else batch[0])
 
         return read
+
+
+def take(samples: Iterator[Any], count: int) -> list[Any]:
+    """Return the next samples, `count` of them or as many as are left.
+
+    Only `next` asks for them: `itertools.islice` and `zip` call `iter` first, which starts a dataset that is its own
+    iterator from the beginning.
+    """
+    return list(map(next, itertools.repeat(samples, count)))
 
 
 # -- in the worker --
