@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cygrad import nn
+from cygrad.fx._attributes import follow
 from cygrad.fx.graph import Graph
-from cygrad.fx.graph_module import GraphModule
+from cygrad.fx.graph_module import GraphModule, _get_attr, _get_attr_via_attr_list
 from cygrad.fx.node import Node, map_arg
 from cygrad.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
 
@@ -22,11 +23,13 @@ def getattr_recursive(obj: Any, name: str) -> Any:
     >>> getattr_recursive(model, "0.weight").shape, getattr_recursive(model, "1.weight")
     (torch.Size([3, 2]), None)
     """
-    for part in name.split("."):
-        obj = obj._modules.get(part) if isinstance(obj, nn.ModuleList) else getattr(obj, part, None)
-        if obj is None:
-            return None
-    return obj
+    found, missing = follow(obj, name, _has_member)
+    return None if missing else found
+
+
+def _has_member(obj: Any, name: str) -> bool:
+    """Whether there is an attribute; in a ModuleList, only modules count."""
+    return name in obj._modules if isinstance(obj, nn.ModuleList) else hasattr(obj, name)
 
 
 def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
@@ -39,9 +42,7 @@ def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
     >>> model[0].bias
     """
     *path, last = attr.split(".")
-    for part in path:
-        obj = getattr(obj, part)
-    setattr(obj, last, value)
+    setattr(_get_attr_via_attr_list(obj, path), last, value)
 
 
 @dataclass
@@ -176,8 +177,7 @@ def _call(
 def _copy_member(source: Any, target: Any, name: str) -> None:
     *path, last = name.split(".")
     for part in path:
-        source = getattr(source, part)
         if not hasattr(target, part):
             target.add_module(part, HolderModule({}))
         target = getattr(target, part)
-    setattr(target, last, getattr(source, last))
+    setattr(target, last, _get_attr(source, name))
