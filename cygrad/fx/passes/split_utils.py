@@ -9,6 +9,7 @@ from cygrad.fx._attributes import follow
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule, _get_attr, _get_attr_via_attr_list
 from cygrad.fx.node import Node, map_arg
+from cygrad.fx.passes.tools_common import input_for
 from cygrad.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
 
 __all__ = ["Component", "getattr_recursive", "setattr_recursive", "split_by_tags"]
@@ -72,9 +73,7 @@ class Component:
         """Return the input that stands for a node of the whole."""
         if node not in self.orig_inputs:
             self.orig_inputs.append(node)
-            placeholder = self.graph.placeholder(node.name, type_expr=node.type)
-            placeholder.meta = dict(node.meta)
-            self.input_placeholders.append(placeholder)
+            self.input_placeholders.append(input_for(self.graph, node))
         return self.input_placeholders[self.orig_inputs.index(node)]
 
     def attribute(self, node: Node) -> Node:
@@ -116,8 +115,7 @@ def split_by_tags(
     output = gm.graph.output_node()
     for node in gm.graph.nodes:
         if node.op == "placeholder":
-            in_main[node] = main.placeholder(node.name, type_expr=node.type)
-            in_main[node].meta = dict(node.meta)
+            in_main[node] = input_for(main, node)
         elif node.op not in ("get_attr", "output"):
             _add(node, parts, part_of, copies)
     returned = output.all_input_nodes
