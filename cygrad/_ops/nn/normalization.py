@@ -292,20 +292,19 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
     _check_types(input, name, w, b, means, variances)
     frame = _frame_of_batch(shape, not training, float(eps))
-    more = means, variances, training, frame.eps, momentum
-    if not training:
+    kept = running = None
+    if training:
+        _check_running(input, means, variances)
+        if means is not None and math.prod(shape):
+            running = array_of(means), array_of(variances), momentum
+    else:
         if is_forward():
             _check_tangents((input, w, b), (means, variances))
             # The gradient needs those of each sample as they are now
-            means, variances = (clone(t) if t is not None and has_samples(t) else t for t in more[:2])
-            more = means, variances, *more[2:]
+            means, variances = (clone(t) if has_samples(t) else t for t in (means, variances))
         kept = _broadcast(means, frame), _broadcast(variances, frame)
-        return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
-    _check_running(input, means, variances)
-    running = None
-    if means is not None and math.prod(shape):
-        running = array_of(means), array_of(variances), momentum
-    return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
+    more = means, variances, training, frame.eps, momentum
+    return _normalized(BATCH_NORM, input, w, b, frame, kept, more, running)[0]
 
 
 def _check_tangents(inputs, statistics):
