@@ -3,6 +3,8 @@
 from collections import defaultdict, deque
 from typing import Any
 
+from cygrad._core.types.size import Size
+
 _BUILT_IN = frozenset({dict, list, tuple, deque})
 nodes: dict[Any, Any] = {}  # kinds of containers, by class: filled by `utils._pytree`, which users register them with
 
@@ -11,7 +13,7 @@ def flatten(tree):
     """Return (the leaves in order, the structure); the structure is a string, equal for trees of the same structure.
 
     >>> import cygrad
-    >>> from cygrad.func.trees import flatten
+    >>> from cygrad._core.transforms.trees import flatten
     >>> flatten({"a": 1, "b": [2, 3]})[0]
     [1, 2, 3]
     """
@@ -43,7 +45,7 @@ def rebuild(tree, leaves):
     """Return a tree of the same structure with other leaves, in order.
 
     >>> import cygrad
-    >>> from cygrad.func.trees import rebuild
+    >>> from cygrad._core.transforms.trees import rebuild
     >>> rebuild({"a": 1, "b": [2, 3]}, [10, 20, 30])
     {'a': 10, 'b': [20, 30]}
     """
@@ -62,6 +64,8 @@ def _rebuilt(tree, leaves):
         return type(tree)((_rebuilt(value, leaves) for value in tree), tree.maxlen)
     if isinstance(tree, (list, tuple)):
         values = [_rebuilt(value, leaves) for value in tree]
+        if isinstance(tree, Size) and not all(isinstance(value, int) for value in values):
+            return tuple(values)
         return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)
     return next(leaves)
 
@@ -70,7 +74,7 @@ def mapped(function, tree):
     """Return a tree of the same structure with `function` applied to each leaf.
 
     >>> import cygrad
-    >>> from cygrad.func.trees import mapped
+    >>> from cygrad._core.transforms.trees import mapped
     >>> mapped(lambda leaf: 2 * leaf, {"a": 1, "b": [2, 3]})
     {'a': 2, 'b': [4, 6]}
     """
@@ -83,7 +87,7 @@ def spread(prefix, tree):
     Return None if the structures do not fit.
 
     >>> import cygrad
-    >>> from cygrad.func.trees import spread
+    >>> from cygrad._core.transforms.trees import spread
     >>> spread({"a": 0, "b": None}, {"a": 1, "b": [2, 3]})
     [0, None, None]
     """
