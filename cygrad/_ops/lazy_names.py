@@ -161,6 +161,9 @@ FUNCTIONS = {
     "loss.similarity": (
         "cosine_embedding_loss cosine_similarity pairwise_distance triplet_margin_loss "
     ),
+    "nn.batch_norm": (
+        "batch_norm instance_norm "
+    ),
     "nn.channels": (
         "bilinear channel_shuffle native_channel_shuffle "
     ),
@@ -177,7 +180,7 @@ FUNCTIONS = {
         "native_batch_norm native_group_norm native_layer_norm "
     ),
     "nn.normalization": (
-        "batch_norm group_norm instance_norm layer_norm rms_norm "
+        "group_norm layer_norm rms_norm "
     ),
     "nn.rectifiers": (
         "hardshrink prelu relu_ rrelu rrelu_ threshold threshold_ "
