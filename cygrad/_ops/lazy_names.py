@@ -91,7 +91,10 @@ FUNCTIONS = {
         "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
     ),
     "indexing.gathering": (
-        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
+        "gather index_add index_add_ index_select scatter_add scatter_add_ "
+    ),
+    "indexing.masked_fill": (
+        "masked_fill masked_fill_ "
     ),
     "indexing.scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
@@ -354,7 +357,10 @@ METHODS = {
         "addcdiv addcdiv_ addcmul addcmul_ lerp lerp_ "
     ),
     "indexing.gathering": (
-        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
+        "gather index_add index_add_ index_select scatter_add scatter_add_ "
+    ),
+    "indexing.masked_fill": (
+        "masked_fill masked_fill_ "
     ),
     "indexing.scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
