@@ -478,7 +478,7 @@ METHODS = {
     "shape.splitting": (
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
     ),
-    "shape.storage": (
+    "shape.storage_methods": (
         "_typed_storage is_set_to set_ storage storage_type untyped_storage "
     ),
     "shape.strided": (
