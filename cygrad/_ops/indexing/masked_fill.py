@@ -1,4 +1,4 @@
-"""Elements replaced where a mask says so: masked_fill."""
+"""Numbers in place of the elements that a mask selects."""
 
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages

@@ -1,6 +1,6 @@
-"""Batch and instance normalization: statistics of the channels, and running ones; the scheme is in normalization.py.
+"""Batch and instance normalization, with running statistics.
 
-The functions have the signatures of nn.functional; the `_of_package` variants, those of `cygrad` itself.
+The scheme is that of normalization.py. The functions have the signatures of nn.functional; the `_of_package` variants, those of `cygrad` itself.
 """
 
 import math
