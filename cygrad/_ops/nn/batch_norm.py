@@ -1,6 +1,7 @@
 """Batch and instance normalization, with running statistics.
 
-The scheme is that of normalization.py. The functions have the signatures of nn.functional; the `_of_package` variants, those of `cygrad` itself.
+The scheme is that of normalization.py. The functions have the signatures of nn.functional; the `_of_package` variants,
+those of `cygrad` itself.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Layer, RMS and group normalization.
 
-Each is one node. They and those of batch_norm.py share one scheme: the input is reshaped to `view`, in which the statistics are reduced over
-`axes` and weight and bias broadcast. An unrecorded backward pass runs fused kernels on the saved statistics; a recorded
-one recomputes the statistics with recorded ops, which gives gradients of any order.
+Each is one node. They and those of batch_norm.py share one scheme: the input is reshaped to `view`, in which the
+statistics are reduced over `axes` and weight and bias broadcast. An unrecorded backward pass runs fused kernels on the
+saved statistics; a recorded one recomputes the statistics with recorded ops, which gives gradients of any order.
 
 The functions have the signatures of nn.functional; the `_of_package` variants, those of `cygrad` itself.
 """
