@@ -294,13 +294,12 @@ _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 
 def __getattr__(name):
-    if name in ("has_cuda", "has_cudnn", "has_mkldnn", "has_mps", "set_vital"):
-        from cygrad._core.runtime.deprecated import read  # needed only by old programs
-
-        return read(name)
     if name not in _ON_FIRST_USE:
         from cygrad._core.errors.spelling import suggestion  # needed only here
+        from cygrad._core.runtime import deprecated  # which only old programs need
 
+        if name in deprecated.NAMES:
+            return deprecated.read(name)
         text = f"module 'cygrad' has no attribute {name!r}{suggestion(name, globals() | _ON_FIRST_USE)}"
         raise AttributeError(text, name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])

@@ -3,16 +3,13 @@
 from cygrad._ops.signal.fourier import (
     fft,
     fft2,
-    fftfreq,
     fftn,
-    fftshift,
     hfft,
     hfft2,
     hfftn,
     ifft,
     ifft2,
     ifftn,
-    ifftshift,
     ihfft,
     ihfft2,
     ihfftn,
@@ -21,8 +18,8 @@ from cygrad._ops.signal.fourier import (
     irfftn,
     rfft,
     rfft2,
-    rfftfreq,
     rfftn,
 )
+from cygrad._ops.signal.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 
 __all__ = [name for name in dir() if not name.startswith("_")]

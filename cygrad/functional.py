@@ -35,6 +35,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "F":  # libraries import it from here
+    if name == "F":  # libraries look for it here
         return sys.modules["cygrad"].nn.functional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

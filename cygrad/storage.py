@@ -14,7 +14,10 @@ import io
 from typing import Any
 
 import cygrad
-from cygrad._ops.shape.legacy_storages import _LegacyStorage, storage_class  # noqa: F401
+from cygrad._ops.shape.legacy_storages import (  # noqa: F401, libraries look for _LegacyStorage here
+    _LegacyStorage,
+    storage_class,
+)
 from cygrad._ops.shape.storage import StorageBase, TypedStorage, UntypedStorage
 from cygrad._ops.shape.storage_bytes import DTYPES
 

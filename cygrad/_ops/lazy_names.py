@@ -91,7 +91,10 @@ FUNCTIONS = {
         "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
     ),
     "indexing.gathering": (
-        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
+        "gather index_add index_add_ index_select scatter_add scatter_add_ "
+    ),
+    "indexing.masked_fill": (
+        "masked_fill masked_fill_ "
     ),
     "indexing.scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
@@ -161,6 +164,9 @@ FUNCTIONS = {
     "loss.similarity": (
         "cosine_embedding_loss cosine_similarity pairwise_distance triplet_margin_loss "
     ),
+    "nn.batch_norm": (
+        "batch_norm instance_norm "
+    ),
     "nn.channels": (
         "bilinear channel_shuffle native_channel_shuffle "
     ),
@@ -177,7 +183,7 @@ FUNCTIONS = {
         "native_batch_norm native_group_norm native_layer_norm "
     ),
     "nn.normalization": (
-        "batch_norm group_norm instance_norm layer_norm rms_norm "
+        "group_norm layer_norm rms_norm "
     ),
     "nn.rectifiers": (
         "hardshrink prelu relu_ rrelu rrelu_ threshold threshold_ "
@@ -351,7 +357,10 @@ METHODS = {
         "addcdiv addcdiv_ addcmul addcmul_ lerp lerp_ "
     ),
     "indexing.gathering": (
-        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
+        "gather index_add index_add_ index_select scatter_add scatter_add_ "
+    ),
+    "indexing.masked_fill": (
+        "masked_fill masked_fill_ "
     ),
     "indexing.scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
@@ -469,7 +478,7 @@ METHODS = {
     "shape.splitting": (
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
     ),
-    "shape.storage": (
+    "shape.storage_methods": (
         "_typed_storage is_set_to set_ storage storage_type untyped_storage "
     ),
     "shape.strided": (

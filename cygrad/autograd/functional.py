@@ -157,8 +157,7 @@ def jvp(
 ) -> tuple[Any, Any]:
     """Return (outputs, J v): the product of the Jacobian of `func` at `inputs` and a vector.
 
-    `v` has the shapes of the inputs; it may be omitted for an input with one element. Runs two backward passes: the
-    product `u^T J` is linear in `u`, so its gradient with respect to `u`, for `v`, is `J v`.
+    `v` has the shapes of the inputs; it may be omitted for an input with one element. Runs two backward passes.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -168,14 +167,23 @@ def jvp(
     with enable_grad():
         is_tuple, inputs, v = _inputs_and_vector(inputs, v, "jvp", create_graph)
         is_outputs_tuple, outputs = _call(func, inputs, "jvp", strict)
-        u = _dummies(outputs)
+    found = _transposed_twice(outputs, inputs, _dummies(outputs), v, strict, create_graph, "back", "grad_inputs")
+    return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_outputs_tuple, create_graph)
+
+
+def _transposed_twice(outputs, inputs, u, v, strict, create_graph, stage, product):
+    """Return `J v`, the product of the Jacobian of `outputs` with respect to `inputs` and a vector.
+
+    `u^T J` is linear in `u`, so its gradient with respect to `u`, for `v`, is `J v`. Errors of strict mode name the
+    `stage` of the computation and the `product` `u^T J`.
+    """
+    with enable_grad():
         transposed = _gradients(outputs, inputs, u, create_graph=True)
         if strict:
-            _filled(transposed, inputs, strict, False, "back")
-            require_gradients(transposed, "grad_inputs")
+            _filled(transposed, inputs, strict, False, stage)
+            require_gradients(transposed, product)
     found = _gradients(transposed, u, v, create_graph)
-    found = _filled(found, outputs, strict, create_graph, "back_trick")
-    return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_outputs_tuple, create_graph)
+    return _filled(found, u, strict, create_graph, f"{stage}_trick")
 
 
 def _inputs_and_vector(inputs, v, function, create_graph):
@@ -232,13 +240,7 @@ def hvp(
     with enable_grad():
         is_tuple, inputs, v = _inputs_and_vector(inputs, v, "hvp", create_graph)
         outputs, slopes = _slopes(func, inputs, "hvp", strict)
-        u = _dummies(inputs)
-        transposed = _gradients(slopes, inputs, u, create_graph=True)
-        if strict:
-            _filled(transposed, inputs, strict, False, "double_back")
-            require_gradients(transposed, "hessian")
-    found = _gradients(transposed, u, v, create_graph)
-    found = _filled(found, inputs, strict, create_graph, "double_back_trick")
+    found = _transposed_twice(slopes, inputs, _dummies(inputs), v, strict, create_graph, "double_back", "hessian")
     return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
 
 

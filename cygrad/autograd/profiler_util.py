@@ -7,15 +7,15 @@ from typing import Any
 from cygrad._core.errors.sites import is_ours, place
 from cygrad._core.graph.observers import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
 from cygrad.autograd import _profiler_table as tables
-from cygrad.autograd._profiler_names import (  # noqa: F401, tools for PyTorch's profiler look for these here
+from cygrad.autograd._profiler_names import (  # noqa: F401, libraries look for them here
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
     _filter_name,
     _filter_stack_entry,
     _rewrite_name,
 )
-from cygrad.autograd._profiler_table import memory_text as _format_memory  # noqa: F401, likewise
-from cygrad.autograd._profiler_table import share_text as _format_time_share  # noqa: F401, likewise
+from cygrad.autograd._profiler_table import memory_text as _format_memory  # noqa: F401, libraries look for it here
+from cygrad.autograd._profiler_table import share_text as _format_time_share  # noqa: F401, libraries look for it here
 from cygrad.autograd._profiler_table import time_text
 from cygrad.autograd._profiler_tree import drop_repeated, nest
 

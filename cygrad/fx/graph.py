@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import cygrad
+from cygrad.fx._attributes import follow
 from cygrad.fx._codegen import CodeGen as CodeGen
 from cygrad.fx._codegen import PythonCode as PythonCode
 from cygrad.fx._codegen import _format_target as _format_target
@@ -184,7 +185,7 @@ class Graph:
         >>> node.op, node.target
         ('get_attr', 'weight')
         """
-        if self._owning_module is not None and not _has_attribute(self._owning_module, qualified_name):
+        if self._owning_module is not None and follow(self._owning_module, qualified_name)[1]:
             warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the "
@@ -402,14 +403,13 @@ class Graph:
             )
 
     def _check_reference(self, node: Node) -> None:
-        found: Any = self._owning_module
-        seen = ""
-        for part in str(node.target).split("."):
-            if not hasattr(found, part):
-                where = f" of {seen}" if seen else " of the module"
-                raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part}{where}")
-            found = getattr(found, part)
-            seen = f"{seen}.{part}" if seen else part
+        target = str(node.target)
+        found, missing = follow(self._owning_module, target)
+        if missing:
+            where = target.removesuffix(".".join(missing)).removesuffix(".") or "the module"
+            raise RuntimeError(
+                f"Node {node} target {node.target} references nonexistent attribute {missing[0]} of {where}"
+            )
         if node.op == "call_module" and not isinstance(found, cygrad.nn.Module):
             raise RuntimeError(
                 f"Node {node} {node.op} target {node.target} of {self._owning_module} does not reference an nn.Module"
@@ -465,11 +465,3 @@ def __getattr__(name: str) -> Any:
     from cygrad.fx import _pytree  # which imports this module
 
     return getattr(_pytree, name)
-
-
-def _has_attribute(module: Any, dotted: str) -> bool:
-    for part in dotted.split("."):
-        if not hasattr(module, part):
-            return False
-        module = getattr(module, part)
-    return True

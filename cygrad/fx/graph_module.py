@@ -8,11 +8,13 @@ import pickle
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import cygrad
 from cygrad import nn
+from cygrad.fx._attributes import follow
 from cygrad.fx.graph import Graph, PythonCode, _custom_builtins
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -92,18 +94,12 @@ class _CodeOnlyModule(nn.Module):
 
 def _get_attr(module: Any, target: str) -> Any:
     """Return the value of a dotted attribute."""
-    for part in target.split("."):
-        module = getattr(module, part)
-    return module
+    return attrgetter(target)(module)
 
 
 def _has_attr(model: Any, attr_name: str) -> bool:
     """Whether there is a dotted attribute."""
-    try:
-        _get_attr(model, attr_name)
-    except AttributeError:
-        return False
-    return True
+    return not follow(model, attr_name)[1]
 
 
 def _del_attr(model: Any, attr_name: str) -> None:
@@ -133,9 +129,7 @@ def _assign_attr(value: Any, module: Any, target: str) -> None:
 
 
 def _copy_attr(source: Any, target: Any, name: str) -> None:
-    found: Any = source
-    for part in name.split("."):
-        found = getattr(found, part)
+    found = _get_attr(source, name)
     if not hasattr(target, name):
         _assign_attr(found, target, name)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cygrad import nn
 from cygrad.fx import traceback
+from cygrad.fx._attributes import follow
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Argument, Node, Target, map_aggregate, map_arg
@@ -219,12 +220,10 @@ class Interpreter:
         >>> cygrad.fx.Interpreter(traced).fetch_attr("0.weight").shape
         torch.Size([1, 2])
         """
-        found = self.module
-        parts = target.split(".")
-        for i, part in enumerate(parts):
-            if not hasattr(found, part):
-                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(parts[: i + 1])}")
-            found = getattr(found, part)
+        found, missing = follow(self.module, target)
+        if missing:
+            beyond = ".".join(["", *missing[1:]])
+            raise RuntimeError(f"Node referenced nonexistent target {target.removesuffix(beyond)}")
         return found
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cygrad import nn
+from cygrad.fx._attributes import found_or_none
 from cygrad.fx._symbolic_trace import symbolic_trace
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule, _assign_attr
@@ -154,9 +155,7 @@ def _take_members(gm: GraphModule, source: Any) -> None:
         if node.op not in ("call_module", "get_attr"):
             continue
         for module in (gm, source):
-            found: Any = module
-            for part in str(node.target).split("."):
-                found = getattr(found, part, None)
+            found = found_or_none(module, str(node.target))
             if found is not None:
                 if module is source:
                     _assign_attr(found, gm, str(node.target))

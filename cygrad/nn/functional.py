@@ -83,6 +83,7 @@ from cygrad._ops.nn.activations import (
     softsign,
     tanhshrink,
 )
+from cygrad._ops.nn.batch_norm import _verify_batch_size, batch_norm, instance_norm
 from cygrad._ops.nn.channels import bilinear, channel_shuffle
 from cygrad._ops.nn.distances import pdist
 from cygrad._ops.nn.embeddings import embedding, embedding_bag, one_hot
@@ -98,14 +99,7 @@ from cygrad._ops.nn.multi_head_attention import (
     scaled_dot_product_attention,
 )
 from cygrad._ops.nn.norm_scaling import local_response_norm, normalize
-from cygrad._ops.nn.normalization import (
-    _verify_batch_size,
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    rms_norm,
-)
+from cygrad._ops.nn.normalization import group_norm, layer_norm, rms_norm
 from cygrad._ops.nn.rectifiers import (
     hardshrink,
     hardsigmoid,

@@ -441,7 +441,7 @@ orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
 
-# PyTorch's names of those that do not record, which programs import.
+# PyTorch's names of those that do not record: libraries look for them here.
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
 _no_grad_fill_ = constant_
 

@@ -28,8 +28,8 @@ NUMBERS = set("float int bool max min any all sum sorted range str repr".split()
 SAFE = {
     "elementwise/complex.py": "require_pairs",
     "elementwise/selection.py": "bounded",
+    "nn/batch_norm.py": "_check_running",
     "nn/embeddings.py": "embedding_of_package one_hot",  # for its error; refuses the step
-    "nn/normalization.py": "_check_running",
     "nn/recurrent.py": "layer_rule",
     "nn/scaled_dot_product.py": "_is_large blocks_rule attention_by_blocks",
     "reduction/extrema.py": "share_between_equals",  # which is_open() keeps from it

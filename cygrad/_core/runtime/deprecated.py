@@ -14,6 +14,7 @@ _FUNCTIONS = {
     "has_mkldnn": "backends.mkldnn.is_available",
     "has_mps": "backends.mps.is_built",
 }
+NAMES = frozenset({*_FUNCTIONS, "set_vital"})
 
 
 def _do_nothing(*args: Any) -> None:
@@ -21,7 +22,7 @@ def _do_nothing(*args: Any) -> None:
 
 
 def read(name: str) -> Any:
-    """Return the value of a deprecated attribute, with a warning. Raises KeyError for other names."""
+    """Return the value of one of these attributes, with a warning."""
     if name == "set_vital":
         warn("'set_vital' is deprecated, please do not call")
         return _do_nothing

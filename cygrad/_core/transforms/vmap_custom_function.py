@@ -6,6 +6,7 @@ from cygrad._core.graph.function import apply_function
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_forward
 from cygrad._core.transforms import forward_mode
+from cygrad._core.transforms.trees import flatten, rebuild
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 
 VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
@@ -70,11 +71,10 @@ def _in_batches(function):
 
 def _of_samples(cls, batch, args):
     """Return (whether there is a single output, the outputs for the first sample), and give them their samples."""
-    samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in _leaves(args)]
-    in_dims = _nested(args, iter([None if found is None else 0 for found in samples]))
-    whole = _nested(
-        args, iter([x if found is None else found for x, found in zip(_leaves(args), samples, strict=True)])
-    )
+    leaves = flatten(args)[0]
+    samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in leaves]
+    in_dims = rebuild(args, [None if found is None else 0 for found in samples])
+    whole = rebuild(args, [x if found is None else found for x, found in zip(leaves, samples, strict=True)])
     result = cls.vmap(VmapInfo(batch.size, batch.randomness), in_dims, *whole)
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
@@ -99,32 +99,8 @@ def _of_samples(cls, batch, args):
     return single, tuple([_first(batch, *pair) for pair in zip(outputs, dims, strict=True)])
 
 
-def _items(value):
-    """Return the items of a list, tuple or dictionary, or None for anything else."""
-    if type(value) is dict:
-        return list(value.values())
-    return list(value) if type(value) in (list, tuple) or hasattr(value, "_fields") else None
-
-
-def _leaves(value):
-    """Return the values in nested lists, tuples and dictionaries, in order."""
-    items = _items(value)
-    return [value] if items is None else [leaf for item in items for leaf in _leaves(item)]
-
-
-def _tensors(value):
-    return [leaf for leaf in _leaves(value) if isinstance(leaf, Tensor)]
-
-
-def _nested(value, leaves):
-    """Return what is nested like `value`, of other leaves."""
-    items = _items(value)
-    if items is None:
-        return next(leaves)
-    items = [_nested(item, leaves) for item in items]
-    if type(value) is dict:
-        return dict(zip(value, items, strict=True))
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+def _tensors(tree):
+    return [leaf for leaf in flatten(tree)[0] if isinstance(leaf, Tensor)]
 
 
 def _first(batch, output, dim):

@@ -18,8 +18,8 @@ from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.base.arithmetic import div, mul, neg, sub
 from cygrad._ops.base.checks.common import (
     NUMBERS,
-    factor_of,
     require_broadcast,
+    require_factor,
     require_kind,
     require_tensors,
     write_converted,
@@ -197,7 +197,7 @@ def of_three(op, input, tensor1, tensor2, value, out):
     if not (isinstance(input, Tensor) and isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
         require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     require_broadcast(input, tensor1, tensor2)
-    value = factor_of(value, op, "value")
+    require_factor(op, "value", value)
     if input.dtype is tensor1.dtype is tensor2.dtype and not isinstance(value, complex):
         if input.dtype.name == "bool":
             raise messages.not_implemented_for(f"{op.name}_cpu_out", input.dtype)

@@ -39,7 +39,6 @@ from cygrad._ops.indexing.gathering import (
     index_for_writing,
     index_select,
     line_of,
-    masked_fill,
     other_length,
     padded,
     placed,
@@ -49,6 +48,7 @@ from cygrad._ops.indexing.gathering import (
     slices_written,
     zeros_at,
 )
+from cygrad._ops.indexing.masked_fill import masked_fill
 
 # -- scatter --
 

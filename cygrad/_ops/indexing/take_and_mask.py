@@ -25,7 +25,8 @@ from cygrad._ops.common.out_argument import given
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.rounding import remainder
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_at
+from cygrad._ops.indexing.gathering import finished, gather, zeros_at
+from cygrad._ops.indexing.masked_fill import masked_fill
 
 # -- by flat index --
 

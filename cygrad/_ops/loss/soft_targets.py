@@ -9,7 +9,8 @@ from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
 from cygrad._ops.common.gradients import sum_type
-from cygrad._ops.indexing.gathering import index_select, masked_fill
+from cygrad._ops.indexing.gathering import index_select
+from cygrad._ops.indexing.masked_fill import masked_fill
 from cygrad._ops.linalg.summed_products import sum_of_products
 from cygrad._ops.loss import checks
 from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduced

@@ -27,7 +27,8 @@ from cygrad._ops.base.views import transpose, unsqueeze
 from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.logic import isfinite
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
+from cygrad._ops.indexing.gathering import index_add, index_select
+from cygrad._ops.indexing.masked_fill import masked_fill
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm
 from cygrad._ops.shape.diagonals import triu_indices
 

@@ -33,7 +33,8 @@ from cygrad._ops.base.views import reshape, unsqueeze
 from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
+from cygrad._ops.indexing.gathering import index_add, index_select, scatter_add
+from cygrad._ops.indexing.masked_fill import masked_fill
 
 sparse_tensors = later("cygrad._ops.sparse.entries")  # needed only for sparse gradients
 

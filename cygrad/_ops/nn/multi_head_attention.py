@@ -17,7 +17,7 @@ from cygrad._ops.base.products import linear, matmul
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.base.views import permute, reshape, squeeze, transpose, unsqueeze, view
-from cygrad._ops.indexing.gathering import masked_fill
+from cygrad._ops.indexing.masked_fill import masked_fill
 from cygrad._ops.nn.scaled_dot_product import attended, hiding, later, scores
 from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout

@@ -14,7 +14,8 @@ from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.pointwise import reciprocal
 from cygrad._ops.base.views import reshape
 from cygrad._ops.elementwise.trigonometry import hypot
-from cygrad._ops.nn.normalization import batch_norm_of_package, check_both_running, group_norm_of_package, layer_norm
+from cygrad._ops.nn.batch_norm import batch_norm_of_package, check_both_running
+from cygrad._ops.nn.normalization import group_norm_of_package, layer_norm
 from cygrad._ops.reduction.statistics import std_mean
 
 

@@ -21,7 +21,8 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import expand, transpose
 from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.common.saved_lists import check_unchanged
-from cygrad._ops.indexing.gathering import masked_fill, zeros_at
+from cygrad._ops.indexing.gathering import zeros_at
+from cygrad._ops.indexing.masked_fill import masked_fill
 from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout
 

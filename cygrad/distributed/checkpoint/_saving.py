@@ -333,7 +333,7 @@ def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_
     tensor([1., 1.])
     >>> folder.cleanup()
     """
-    load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
 
 
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):

@@ -17,6 +17,11 @@ def _more_padding(x: Value, n: int, out: Any, kernel: Any, stride: Any, padding:
     return [max((o - 1) * s + d * (k - 1) + 1 - (length + 2 * p), 0) for length, o, k, s, p, d in sizes]
 
 
+def _steps(stride: Any, kernel: Any, n: int) -> Any:
+    """Return the strides, by default the lengths of the kernel."""
+    return kernel if stride is None or stride == [] or stride == () else spread(stride, n)
+
+
 def _names(n: int) -> list[str]:
     """Return the names of the adaptive maximum: there is one with indices for images and volumes."""
     return [f"adaptive_max_pool{n}d", *([f"adaptive_max_pool{n}d_with_indices"] if n > 1 else [])]
@@ -35,7 +40,7 @@ def _max_pool(n: int) -> None:
         return_indices: bool = False,
     ) -> Any:
         kernel, pads, dilations = (spread(each, n) for each in (kernel_size, padding, dilation))
-        steps = kernel if stride is None or stride == [] or stride == () else spread(stride, n)
+        steps = _steps(stride, kernel, n)
 
         def pooled(x: Value) -> Any:
             after = list(pads)
@@ -68,7 +73,7 @@ def _max_pool(n: int) -> None:
         divisor_override: int | None = None,
     ) -> Value:
         kernel, pads = spread(kernel_size, n), spread(padding, n)
-        steps = kernel if stride is None or stride == [] or stride == () else spread(stride, n)
+        steps = _steps(stride, kernel, n)
         out = g.results[0].shape[-n:]
         return batched(g, input, n, lambda x: averaged(
             g, x, n, kernel, steps, pads, out if ceil_mode else None, count_include_pad, divisor_override))  # fmt: skip
@@ -78,7 +83,7 @@ def _max_pool(n: int) -> None:
         g: Graph, input: Value, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Value:
         kernel = spread(kernel_size, n)
-        steps = kernel if stride is None else spread(stride, n)
+        steps = _steps(stride, kernel, n)
         out = g.results[0].shape[-n:]
 
         def pooled(x: Value) -> Value:

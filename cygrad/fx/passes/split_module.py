@@ -8,6 +8,7 @@ from typing import Any
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule, _get_attr
 from cygrad.fx.node import Node, map_arg
+from cygrad.fx.passes.tools_common import input_for
 
 __all__ = ["Partition", "split_module"]
 
@@ -145,8 +146,7 @@ def _submodule(part: Partition, root_m: Any, qualname_map: dict[str, str] | None
     """Return the module of a part, whose layers are called by their names in the whole, with `_` for dots."""
     graph, env, members = Graph(), {}, {}
     for i, node in enumerate(part.inputs):
-        env[node] = graph.placeholder(node.name if keeps_names else f"arg_{i}", type_expr=node.type)
-        env[node].meta = dict(node.meta)
+        env[node] = input_for(graph, node, None if keeps_names else f"arg_{i}")
 
     def copied(node: Node) -> Node:
         if node not in env:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cygrad import nn
+from cygrad.fx._attributes import follow
 from cygrad.fx.graph import Graph
-from cygrad.fx.graph_module import GraphModule
+from cygrad.fx.graph_module import GraphModule, _get_attr, _get_attr_via_attr_list
 from cygrad.fx.node import Node, map_arg
+from cygrad.fx.passes.tools_common import input_for
 from cygrad.fx.passes.utils.common import HolderModule, lift_subgraph_as_module
 
 __all__ = ["Component", "getattr_recursive", "setattr_recursive", "split_by_tags"]
@@ -22,11 +24,13 @@ def getattr_recursive(obj: Any, name: str) -> Any:
     >>> getattr_recursive(model, "0.weight").shape, getattr_recursive(model, "1.weight")
     (torch.Size([3, 2]), None)
     """
-    for part in name.split("."):
-        obj = obj._modules.get(part) if isinstance(obj, nn.ModuleList) else getattr(obj, part, None)
-        if obj is None:
-            return None
-    return obj
+    found, missing = follow(obj, name, _has_member)
+    return None if missing else found
+
+
+def _has_member(obj: Any, name: str) -> bool:
+    """Whether there is an attribute; in a ModuleList, only modules count."""
+    return name in obj._modules if isinstance(obj, nn.ModuleList) else hasattr(obj, name)
 
 
 def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
@@ -39,9 +43,7 @@ def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
     >>> model[0].bias
     """
     *path, last = attr.split(".")
-    for part in path:
-        obj = getattr(obj, part)
-    setattr(obj, last, value)
+    setattr(_get_attr_via_attr_list(obj, path), last, value)
 
 
 @dataclass
@@ -71,9 +73,7 @@ class Component:
         """Return the input that stands for a node of the whole."""
         if node not in self.orig_inputs:
             self.orig_inputs.append(node)
-            placeholder = self.graph.placeholder(node.name, type_expr=node.type)
-            placeholder.meta = dict(node.meta)
-            self.input_placeholders.append(placeholder)
+            self.input_placeholders.append(input_for(self.graph, node))
         return self.input_placeholders[self.orig_inputs.index(node)]
 
     def attribute(self, node: Node) -> Node:
@@ -115,8 +115,7 @@ def split_by_tags(
     output = gm.graph.output_node()
     for node in gm.graph.nodes:
         if node.op == "placeholder":
-            in_main[node] = main.placeholder(node.name, type_expr=node.type)
-            in_main[node].meta = dict(node.meta)
+            in_main[node] = input_for(main, node)
         elif node.op not in ("get_attr", "output"):
             _add(node, parts, part_of, copies)
     returned = output.all_input_nodes
@@ -176,8 +175,7 @@ def _call(
 def _copy_member(source: Any, target: Any, name: str) -> None:
     *path, last = name.split(".")
     for part in path:
-        source = getattr(source, part)
         if not hasattr(target, part):
             target.add_module(part, HolderModule({}))
         target = getattr(target, part)
-    setattr(target, last, getattr(source, last))
+    setattr(target, last, _get_attr(source, name))

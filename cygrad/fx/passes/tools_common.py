@@ -1,8 +1,8 @@
 """Questions about nodes that several passes ask, and the order of nodes."""
 
 import heapq
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import cygrad
@@ -70,27 +70,32 @@ def is_node_output_tensor(node: Node) -> bool:
     return kind is not None and issubclass(kind, cygrad.Tensor)
 
 
-def sorted_nodes(nodes: Iterable[Node], place: Callable[[Node], Any]) -> list[Node]:
-    """Return nodes so that each follows those that it uses; of several that may be next, the one with the least place.
+def sorted_nodes(nodes: Iterable[Node], by_level: bool = False) -> list[Node]:
+    """Return nodes so that each follows those that it uses.
 
-    Of nodes in a cycle, and those behind it, none is returned.
+    Of several that may be next, the one that came first in `nodes` is taken or, with `by_level`, the one that could be
+    taken first. Of nodes in a cycle, and those behind it, none is returned.
     """
-    waits_for = dict.fromkeys(nodes, 0)
-    for node in waits_for:
-        waits_for[node] = sum(used in waits_for for used in node.all_input_nodes)
-    ready = [(place(node), i, node) for i, node in enumerate(waits_for) if not waits_for[node]]
-    heapq.heapify(ready)
+    places = {node: i for i, node in enumerate(dict.fromkeys(nodes))}
+    waits_for = {node: sum(used in places for used in node.all_input_nodes) for node in places}
+    turns = itertools.count()
+    ready: list[tuple[int, Node]] = []  # a heap, in which numbers differ
+
+    def add(node: Node) -> None:
+        heapq.heappush(ready, (next(turns) if by_level else places[node], node))
+
+    for node, count in waits_for.items():
+        if not count:
+            add(node)
     found: list[Node] = []
-    count = len(waits_for)
     while ready:
-        *_, node = heapq.heappop(ready)
+        _, node = heapq.heappop(ready)
         found.append(node)
         for user in node.users:
             if user in waits_for:
                 waits_for[user] -= 1
                 if not waits_for[user]:
-                    count += 1
-                    heapq.heappush(ready, (place(user), count, user))
+                    add(user)
     return found
 
 
@@ -107,6 +112,13 @@ def leads_back(nodes: Iterable[Node]) -> bool:
             seen.add(node)
             outside.extend(node.users)
     return False
+
+
+def input_for(graph: Graph, node: Node, name: str | None = None) -> Node:
+    """Return a new input of a graph, which stands for a node of another graph."""
+    placeholder = graph.placeholder(node.name if name is None else name, type_expr=node.type)
+    placeholder.meta = dict(node.meta)
+    return placeholder
 
 
 def _in_order(gm: GraphModule, order: list[Node], error: type[Exception]) -> GraphModule:
@@ -136,8 +148,7 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
     >>> [node.name for node in stable_topological_sort(traced).graph.nodes]
     ['x', 'relu', 'add', 'output']
     """
-    places = {node: i for i, node in enumerate(gm.graph.nodes)}
-    return _in_order(gm, sorted_nodes(places, places.__getitem__), AssertionError)
+    return _in_order(gm, sorted_nodes(gm.graph.nodes), AssertionError)
 
 
 def legalize_graph(gm: GraphModule) -> GraphModule:
@@ -153,13 +164,4 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
     >>> [node.name for node in legalize_graph(traced).graph.nodes]
     ['x', 'y', 'relu', 'add', 'output']
     """
-    waits_for = {node: len(node.all_input_nodes) for node in gm.graph.nodes}
-    ready = deque(node for node, count in waits_for.items() if not count)
-    order = []
-    while ready:
-        order.append(node := ready.popleft())
-        for user in node.users:
-            waits_for[user] -= 1
-            if not waits_for[user]:
-                ready.append(user)
-    return _in_order(gm, order, RuntimeError)
+    return _in_order(gm, sorted_nodes(gm.graph.nodes, by_level=True), RuntimeError)

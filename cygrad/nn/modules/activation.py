@@ -8,7 +8,7 @@ from cygrad.nn import functional as F
 from cygrad.nn.modules._function_module import Activation
 from cygrad.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from cygrad.nn.modules.module import Module
-from cygrad.nn.modules.rectifiers import (  # noqa: F401  some search this module for activations
+from cygrad.nn.modules.rectifiers import (  # noqa: F401, libraries look for activations here
     CELU,
     ELU,
     GELU,

@@ -40,7 +40,7 @@ __all__ = [
     "SmoothL1Loss",
 ]
 
-# Base classes of losses, under the names that programs import from here.
+# Base classes of losses: libraries look for these names here.
 _Loss, _WeightedLoss = Loss, WeightedLoss
 
 

@@ -27,8 +27,8 @@ from cygrad.nn.modules._module.members import (
     register_module_parameter_registration_hook,
     registration_hooks,
 )
-from cygrad.nn.modules._module.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
-from cygrad.nn.modules._module.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
+from cygrad.nn.modules._module.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, libraries look for it here
+from cygrad.nn.modules._module.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, libraries look for it here
 from cygrad.nn.modules._module.state import Stateful
 from cygrad.nn.modules._use import call_as_written
 from cygrad.nn.parameter import is_lazy

@@ -58,7 +58,7 @@ from cygrad.utils._pytree._specs import (
     treespec_tuple,
 )
 
-# Private names that programs import: the functions of each container, and of registration.
+# The functions of each container, and of registration: libraries look for these private names here.
 globals().update({name: value for name, value in vars(_nodes).items() if name.startswith("_") and callable(value)})
 _LEAF_SPEC = _specs._LEAF_SPEC
 

@@ -274,7 +274,14 @@ class SummedInOneStep(torch.autograd.Function):
 
 
 Pair = collections.namedtuple("Pair", "first second")
-CONTAINERS = [lambda *x: list(x), lambda *x: x, Pair, lambda *x: {"a": x[0], "b": x[1]}]
+CONTAINERS = [
+    lambda *x: list(x),
+    lambda *x: x,
+    Pair,
+    lambda *x: {"a": x[0], "b": x[1]},
+    lambda *x: collections.deque(x),
+    lambda *x: collections.OrderedDict(a=x[0], b=x[1]),
+]
 
 
 @pytest.mark.parametrize("pack", CONTAINERS)
@@ -293,6 +300,15 @@ def test_in_dims_are_nested_like_arguments():
     func.vmap(lambda x, y: SummedAtOnce.apply(x, [y, torch.ones(()), 2]))(torch.ones(2), torch.ones(2))
     func.vmap(lambda y: SummedAtOnce.apply(torch.ones(()), Pair(1.0, y)))(torch.ones(2))
     assert SummedAtOnce.seen == [(0, [0, None, None]), (None, Pair(None, 0))]
+
+
+def test_in_dims_of_shapes_and_results_of_ops():
+    SummedAtOnce.seen.clear()
+    extremes = torch.arange(4.0).reshape(2, 2).max(0)
+    assert func.vmap(lambda x: SummedAtOnce.apply(x, torch.Size([1, 2])))(torch.ones(2)).tolist() == [4, 4]
+    assert func.vmap(lambda x: SummedAtOnce.apply(x, extremes))(torch.ones(2)).tolist() == [4, 5]
+    (_, of_shape), (_, of_result) = SummedAtOnce.seen
+    assert of_shape == (None, None) and of_result.values is None and type(of_result) is type(extremes)
 
 
 def test_samples_inside_vmap():

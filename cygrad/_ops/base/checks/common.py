@@ -20,16 +20,13 @@ def number_of(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def factor_of(value, op, name):
-    """Return a number for a keyword argument such as `alpha`: a 0-dim tensor without gradient counts as one.
+def require_factor(op, name, value):
+    """Raise TypeError unless a keyword argument such as `alpha` is a number.
 
-    Raises TypeError for other tensors, whose gradient would be lost.
+    The call is then repeated with numbers for 0-dim tensors that need no gradient (`refused_calls.py`).
     """
-    if not isinstance(value, Tensor):
-        return value
-    if value.requires_grad or value.dim():
+    if not isinstance(value, NUMBERS):
         raise messages.wrong_keyword(op.name, name, "Number", value)
-    return value.item()
 
 
 def require_tensors(op, *values, names=("input", "other"), first=1):

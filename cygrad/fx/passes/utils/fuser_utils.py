@@ -7,7 +7,7 @@ from typing import Any
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Node
-from cygrad.fx.passes.tools_common import NodeList, leads_back, sorted_nodes, stable_topological_sort
+from cygrad.fx.passes.tools_common import NodeList, input_for, leads_back, sorted_nodes, stable_topological_sort
 from cygrad.fx.passes.utils.common import lift_subgraph_as_module
 
 __all__ = [
@@ -31,8 +31,7 @@ def topo_sort(nodes: NodeList) -> NodeList:
     >>> topo_sort([add, x, relu])
     [x, relu, add]
     """
-    places = {node: i for i, node in enumerate(nodes)}
-    found = sorted_nodes(nodes, places.__getitem__)
+    found = sorted_nodes(nodes)
     if len(found) != len(nodes):
         raise AssertionError("topological sorted nodes doesn't have same length as input nodes")
     return found
@@ -88,8 +87,7 @@ def fuse_as_graphmodule(
         if used in inside:
             return copies[used]
         if used not in inputs:
-            inputs[used] = part.placeholder(used.name, type_expr=used.type)
-            inputs[used].meta = dict(used.meta)
+            inputs[used] = input_for(part, used)
         return inputs[used]
 
     for node in nodes:

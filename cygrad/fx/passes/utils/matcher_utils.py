@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cygrad
+from cygrad.fx._attributes import found_or_none
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Node
 from cygrad.fx.passes.tools_common import leads_back
@@ -131,10 +132,7 @@ class SubgraphMatcher:
 
     @staticmethod
     def _member(node: Node) -> Any:
-        found: Any = node.graph.owning_module
-        for part in str(node.target).split("."):
-            found = getattr(found, part, None)
-        return found
+        return found_or_none(node.graph.owning_module, str(node.target))
 
     def _equal(self, pattern: Any, value: Any, known: dict[Node, Node]) -> bool:
         """Compare arguments, in containers as well."""
