@@ -112,6 +112,12 @@ def _sparse_rule(n, g):
 
 
 TO_SPARSE = unregistered("to_sparse", _sparse_rule, "ToSparseBackward0")
+takes_dense = {TO_SPARSE.node_name}  # the nodes of sparse tensors that take dense gradients
+
+
+def takes_dense_gradient(a):
+    """Whether elements of the gradient count where `a` has none: most nodes look only at their own coordinates."""
+    return a.is_leaf or a.grad_fn.name() in takes_dense
 
 
 def _of_dense(self, sparse_dim):

@@ -13,10 +13,10 @@ from cygrad._kernels.sparse import products as kernel
 from cygrad._kernels.sparse.array import Compressed, Coordinates
 from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.base.slicing import cat, stack
-from cygrad._ops.sparse.conversions import TO_SPARSE, sparse_mask, to_sparse
+from cygrad._ops.sparse.conversions import sparse_mask, takes_dense_gradient, to_sparse
 from cygrad._ops.sparse.creation import word
 from cygrad._ops.sparse.entries import at_coordinates, built, coalesce, compressed, entries
-from cygrad._ops.sparse.shapes import matrix_transpose, select
+from cygrad._ops.sparse.shapes import adjoint, matrix_transpose, select
 from cygrad._ops.sparse.tensor import array, is_sparse, recorded
 from cygrad._ops.sparse.writing import delivered
 
@@ -71,20 +71,15 @@ def multiplied(a, b, keeps_pattern=False):
         _check_matrix(each)
     _check_factors(a, b)
     if not is_sparse(a):
-        if keeps_pattern or not _takes_dense_gradient(b):
+        if keeps_pattern or not takes_dense_gradient(b):
             return multiplied(matrix_transpose(b), a.t(), keeps_pattern).t()
         turned = kernel.times(matrix_of(matrix_transpose(b.detach())), array_of(a.t()), array_of(a).dtype)
         return record_n(DENSE_TIMES, turned.T, (a, b))
     if is_sparse(b):
         return _sparse_product(a, b)
-    keeps_pattern = keeps_pattern or not _takes_dense_gradient(a)
+    keeps_pattern = keeps_pattern or not takes_dense_gradient(a)
     content = kernel.times(matrix_of(a), array_of(b), array_of(b).dtype)
     return record_n(TIMES_DENSE if not keeps_pattern else TIMES_DENSE_KEEPING, content, (a, b), (keeps_pattern,))
-
-
-def _takes_dense_gradient(a):
-    """Whether elements of the gradient count where `a` has none: other nodes look only at their own coordinates."""
-    return a.is_leaf or a.grad_fn.name() == TO_SPARSE.node_name
 
 
 def _times_dense_rule(n, g):
@@ -110,11 +105,6 @@ def _dense_times_rule(n, g):
 
 
 DENSE_TIMES = unregistered("mm", _dense_times_rule, "MmBackward0", saves=(IN1 | IN0, IN0 | IN1), inputs="self mat2")
-
-
-def adjoint(tensor):
-    """Return the conjugate transpose of a sparse matrix."""
-    return matrix_transpose(tensor).conj()
 
 
 def coordinates(a):

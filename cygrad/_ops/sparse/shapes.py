@@ -5,13 +5,14 @@ import operator
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import unregistered
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.sparse.array import Compressed, Coordinates
 from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.base.slicing import cat as dense_cat
-from cygrad._ops.sparse.conversions import to_dense, to_sparse
+from cygrad._ops.sparse.conversions import takes_dense, takes_dense_gradient, to_dense, to_sparse
 from cygrad._ops.sparse.entries import built, coalesce, compressed, entries
-from cygrad._ops.sparse.tensor import array, is_sparse
+from cygrad._ops.sparse.tensor import array, is_sparse, recorded
 from cygrad._ops.sparse.writing import written
 
 _TRANSPOSED = {
@@ -45,6 +46,15 @@ def transpose(self, dim0, dim1):
     first, second = _dim(self, dim0), _dim(self, dim1)
     if first == second:
         return self
+    if self.requires_grad and takes_dense_gradient(self):
+        return recorded(TRANSPOSED, array(_swapped(self.detach(), first, second)), (self,), (first, second))
+    return _swapped(self, first, second)
+
+
+TRANSPOSED = unregistered("transpose", lambda n, g: g.transpose(*n.args), "TransposeBackward0")
+
+
+def _swapped(self, first, second):
     a = array(self)
     if isinstance(a, Compressed):
         return _lines_swapped(self, a, first, second)
@@ -144,14 +154,20 @@ def matrix_transpose(self):
 
 def reversed_dims(self):
     """Return the tensor with its dimensions in reverse order."""
-    if not self.is_sparse and self.ndim == 2:
+    if self.ndim == 2 and (not self.is_sparse or len(array(self).indices) == 2):
         return t(self)
     return permute(self, *range(self.ndim - 1, -1, -1))
 
 
 def adjoint(self):
     """Return the conjugate transpose."""
+    if self.is_complex() and self.requires_grad and takes_dense_gradient(self):
+        return recorded(ADJOINT, array(matrix_transpose(self.detach()).conj()), (self,))
     return matrix_transpose(self).conj()
+
+
+ADJOINT = unregistered("adjoint", lambda n, g: g.transpose(-2, -1).conj(), "ConjBackward0")
+takes_dense.update((TRANSPOSED.node_name, ADJOINT.node_name))
 
 
 def unsqueeze(self, dim):

@@ -24,6 +24,11 @@ def gradients(f, convert):
         lambda x, b: torch.addmm(torch.ones(2, 2), x, b, alpha=3),
         lambda x, b: b[:2] @ x,
         lambda x, b: b[:2].t() @ x,
+        lambda x, b: x.t() @ b[:2],
+        lambda x, b: x.T @ b[:2, 0],
+        lambda x, b: x.mT.transpose(0, 1) @ b,
+        lambda x, b: b[:2].t() @ x.adjoint().adjoint(),
+        lambda x, b: torch.nn.functional.linear(b.t(), x),
     ],
 )
 def test_products(f, kind):
@@ -38,8 +43,14 @@ def test_sparse_mm_keeps_the_coordinates(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_higher_derivatives(kind):
-    w = W.double().requires_grad_()
-    left, right = torch.ones(2, 2).double(), B.double()
-    assert torch.autograd.gradgradcheck(lambda x: left @ getattr(x, kind)() @ right, (w,))
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_second_derivatives(kind, dtype):
+    w, b = W.to(dtype).requires_grad_(), B.to(dtype).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda w, b: b[:2].t() @ getattr(w, kind)() @ b, (w, b))
+    assert torch.autograd.gradgradcheck(lambda w, b: getattr(w, kind)().t() @ b[:2], (w, b))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dense_operand(kind):
+    w, left = W.double(), torch.ones(2, 2).double()
     assert torch.autograd.gradcheck(lambda y: (y @ getattr(w.detach(), kind)()).square(), (left.requires_grad_(),))
