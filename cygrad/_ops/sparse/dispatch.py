@@ -183,10 +183,14 @@ def _emptied(input, size, requires_grad=False):
     return creation.new_zeros_in(input.layout, size, input.dtype, input.device, requires_grad)
 
 
-def _new_zeros(self, *size, dtype=None, device=None, requires_grad=False, **named):
-    lengths = creation.size_of(size)
+def _new_zeros(self, *lengths, size=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    shape = creation.size_of(lengths if size is None else (size,))
     place, kind = device or self.device, dtype or self.dtype
-    return creation.new_zeros_in(creation.layouts["sparse_coo"], lengths, kind, place, requires_grad)
+    if layout is not None and layout._name == "strided":
+        from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
+
+        return zeros(shape, dtype=kind, device=place, requires_grad=requires_grad)
+    return creation.new_zeros_in(layout or self.layout, shape, kind, place, requires_grad)
 
 
 def _new(self, *given, device=None):
@@ -195,6 +199,10 @@ def _new(self, *given, device=None):
         if len(given) == 1:
             raise messages.no_such_call("new", given, {}, _NEW)
         return creation.sparse_coo_tensor(*given, dtype=self.dtype, device=device)
+    if not self.is_sparse:
+        raise RuntimeError(
+            "Cannot map DispatchKey SparseCsrCPU to a unique layout.\n  call `new_zeros`, which keeps the layout"
+        )
     return _new_zeros(self, *(given or ((0,),)), device=device)
 
 

@@ -1,9 +1,11 @@
 """Tensors with the pattern of a tensor in compressed rows or columns, and with other values."""
 
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.predicates import result_type as result_type_of
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.sparse.entries import entries, with_values
 from cygrad._ops.sparse.tensor import array, is_sparse
+from cygrad._ops.sparse.writing import written
 
 
 def is_compressed(input):
@@ -34,7 +36,19 @@ def _like(step, fill):
 
 
 empty_like = _like("empty_like", lambda values: values)
+
+
+def fill_(self, value):
+    """Set the values at all coordinates to a number, in place."""
+    if not is_compressed(self) or isinstance(value, Tensor):
+        raise array(self).refused("fill_.Tensor" if isinstance(value, Tensor) else "fill_.Scalar")
+    return written(self, with_values(self, entries(self).clone().fill_(value)))
+
+
 forms = {
+    "fill_": fill_,
+    "full_like": _like("fill_.Scalar", lambda values, fill_value: values.fill_(fill_value)),
+    "ones_like": _like("fill_.Scalar", lambda values: values.fill_(1)),
     "randn_like": _like("normal_", lambda values, generator=None: values.normal_(generator=generator)),
 }
 
