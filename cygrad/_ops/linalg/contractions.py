@@ -379,6 +379,8 @@ def tensordot(a, b, dims=2, out=None):
     of_a, of_b = dims_to_contract(a, b, dims)
     if len(of_a) != len(of_b):
         raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"both inputs should have same dtype\n  got {a.dtype} and {b.dtype}")
     lengths = [(array_of(a).shape[i], array_of(b).shape[j]) for i, j in zip(of_a, of_b)]
     for (m, n), i, j in zip(lengths, of_a, of_b):
         if m != n and 1 not in (m, n):

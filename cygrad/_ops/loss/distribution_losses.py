@@ -274,7 +274,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     The result is the mean, the sum, "batchmean", or the loss of each element. "batchmean" divides the sum by the length
     of dimension 0. With `log_target`, the target is a logarithm, too. Saves both; the gradient of `input` only needs
     the target. Gradients without log_target: -g * target, and g * (log(target) + 1 - input). Raises RuntimeError for
-    integers.
+    integers and complex numbers.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.tensor([[0.5, 0.5]]).log()
@@ -309,8 +309,9 @@ def kl_div_of_package(input, target, reduction=NONE, *, log_target=False):
 def _kl_div(input, target, reduction, log_target):
     x, y = require(input, "kl_div"), require(target, "kl_div", "target", 2)
     for tensor in (x, y):
-        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
-            raise RuntimeError("kl_div: Integral inputs not supported.")
+        if not tensor.dtype.is_floating_point:
+            kind = "Complex" if tensor.dtype.is_complex else "Integral"
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     if log_target:
         return reduced(mul(exp(y), sub(y, x)), reduction)
     require_kind("f", "xlogy_cpu", y)

@@ -91,7 +91,7 @@ def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     """
     x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
     if x.is_complex():
-        raise messages.not_implemented_for("clamp", x.dtype)
+        raise NotImplementedError("clamp is not supported for complex types")
     broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not broadcast
     (x,) = of_one_type(x)
     arrays = array_of(x), array_of(y)
@@ -164,7 +164,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
     given = of_one_type(a, b, require(target, name, "target", 3))
     if given is None:
-        raise messages.not_implemented_for("clamp", result_type((a, b, target)))
+        raise NotImplementedError("clamp is not supported for complex types")
     arrays, row = tuple(map(array_of, given)), MARGIN_RANKING_BY_REDUCTION[known(reduction)]
     broadcast_shape(arrays[2].shape, broadcast_shape(arrays[0].shape, arrays[1].shape))  # raises if they do not
     return computed(row, kernels.margin_ranking, arrays, (margin,), given, reduction, (margin,))

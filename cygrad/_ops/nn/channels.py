@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import (
     FUNCTION_ONLY,
@@ -194,6 +195,12 @@ def bilinear(input1, input2, weight, bias=None):
     """
     a, b = require(input1, "bilinear", "input1"), require(input2, "bilinear", "input2", 2)
     w = require(weight, "bilinear", "weight", 3)
+    given = {"input1": a, "input2": b, "weight": w}
+    if bias is not None:
+        given["bias"] = require(bias, "bilinear", "bias", 4)
+    if len({each.dtype for each in given.values()}) > 1:
+        kinds = ", ".join(f"{name}: {messages.c_name(each.dtype)}" for name, each in given.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {kinds}")
     if a.ndim != b.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {a.ndim} and {b.ndim}")
     for i, (m, n) in enumerate(zip(a.shape[:-1], b.shape[:-1])):
@@ -209,7 +216,7 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear(): input2 size does not match weight size: got {b.shape[-1]} but expected {wanted}"
         )
-    if bias is not None and require(bias, "bilinear", "bias", 4).shape[0] != w.shape[0]:
+    if bias is not None and bias.shape[0] != w.shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {w.shape[0]}"
         )
@@ -217,8 +224,7 @@ def bilinear(input1, input2, weight, bias=None):
     batch = tuple(a.shape[:-1])
     count = math.prod(batch)
     rows, others = reshape(a, (count, m)), reshape(b, (count, n))
-    product = trilinear if a.dtype is b.dtype is w.dtype else by_products  # raises the appropriate error
-    result = reshape(product(rows, others, w), (*batch, o))
+    result = reshape(trilinear(rows, others, w), (*batch, o))
     return result if bias is None else add(result, bias)
 
 

@@ -234,6 +234,20 @@ CASES = [
         RuntimeError,
         "expected m1 and m2 to have the same dtype, but got: float != double",
     ),
+    ("torch.tensordot(m, m.detach().double(), ([0], [0]))", RuntimeError, "both inputs should have same dtype"),
+    (
+        "F.bilinear(x, x, torch.ones(1, 3, 3), torch.ones(1).double())",
+        RuntimeError,
+        "All tensors must have the same dtype, got input1: float, input2: float, weight: float, bias: double",
+    ),
+    # losses
+    (
+        "F.kl_div(x, x.cfloat(), log_target=True, reduction='sum')",
+        RuntimeError,
+        "kl_div: Complex inputs not supported.",
+    ),
+    ("F.hinge_embedding_loss(x.cfloat(), x)", NotImplementedError, "clamp is not supported for complex types"),
+    ("F.margin_ranking_loss(x.cfloat(), x, x)", NotImplementedError, "clamp is not supported for complex types"),
     # elementwise
     ("x + e", RuntimeError, BROADCAST.format(3, 2, 0)),
     ("m * e", RuntimeError, BROADCAST.format(3, 2, 1)),
