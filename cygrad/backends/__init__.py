@@ -86,12 +86,15 @@ class _OptEinsum(_ModuleType):
 
     @property
     def strategy(self):
-        """How it looks for an order: "auto", "greedy" or "optimal"."""
+        """How it looks for an order: "auto", "greedy", "optimal" or another name that the package knows."""
         return _contractions.search["strategy"]
 
     @strategy.setter
     def strategy(self, value):
-        _set_search(strategy=value)
+        _set_search(strategy=value, is_known=_knows_strategy)  # functions take PyTorch's three alone
+
+
+_STRATEGIES = ("auto", "greedy", "optimal")
 
 
 def _get_opt_einsum():
@@ -99,7 +102,19 @@ def _get_opt_einsum():
     return _import_module("opt_einsum") if _find_opt_einsum() else None
 
 
-def _set_search(enabled=None, strategy=None):
+def _knows_strategy(name):
+    """Whether a strategy is one of PyTorch's, or opt_einsum is installed and has a search of this name."""
+    package = _get_opt_einsum()
+    if name in _STRATEGIES or package is None or not isinstance(name, str):
+        return name in _STRATEGIES
+    try:
+        package.paths.get_path_fn(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _set_search(enabled=None, strategy=None, is_known=_STRATEGIES.__contains__):
     """Change the settings that are given, and return both as they were. Raises ValueError for those without a sense."""
     search = _contractions.search
     before = search["enabled"], search["strategy"]
@@ -112,7 +127,7 @@ def _set_search(enabled=None, strategy=None):
         )
     if strategy is None:
         strategy = before[1]
-    elif strategy not in ("auto", "greedy", "optimal"):
+    elif not is_known(strategy):
         raise ValueError(f"`strategy` must be one of the following: [auto, greedy, optimal] but is {strategy}")
     elif not enabled:
         raise ValueError(

@@ -200,6 +200,24 @@ def test_einsum_with_opt_einsum():
     np.testing.assert_allclose(found.numpy(), arrays[0] @ arrays[1] @ arrays[2])
 
 
+@pytest.mark.parametrize("strategy", ["auto-hq", "dp", "branch-2"])
+def test_strategies_of_opt_einsum(strategy):
+    pytest.importorskip("opt_einsum")
+    settings = torch.backends.opt_einsum
+    with settings.flags():
+        settings.strategy = strategy
+        assert settings.strategy == strategy
+        assert (
+            torch.einsum("ij,jk,kl->il", torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 2)).tolist()
+            == [[12.0] * 2] * 2
+        )
+        for unknown in ("best", 3):
+            with pytest.raises(ValueError, match=f"^`strategy` must be one of the following: .* but is {unknown}"):
+                settings.strategy = unknown
+        assert settings.strategy == strategy
+    assert settings.strategy == "auto"
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
