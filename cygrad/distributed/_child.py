@@ -36,7 +36,8 @@ def _main():
     kind, script, *arguments = sys.argv[1:]
     if kind == "program":
         os.execvp(script, [script, *_with_rank(arguments)])
-    sys.path.pop(0)  # the current folder, which `-m` puts there and a script does not
+    if kind == "script" and not sys.flags.safe_path:
+        sys.path.pop(0)  # the current folder, which `-m` put there
     try:
         run_script(script, arguments, is_module=kind == "module")
     except SystemExit as error:

@@ -198,15 +198,15 @@ def test_run(script):
 
 
 @needs_mpi
-def test_run_a_program_or_a_module(script, tmp_path):
+def test_run_a_program_or_a_module(script, tmp_path, monkeypatch):
     code, output = ended(line("--no-python", "sh", "-c", "echo rank $RANK"))
     assert code == 0 and sorted(output.splitlines()) == ["rank 0", "rank 1"]
     launched = [sys.executable, "-m", "cygrad.distributed.launch", "--nproc-per-node", "2", script, "argument"]
     code, output = ended(launched)
     assert code == 0, output
     assert sorted(output.splitlines()) == [f"told {rank} {rank} 2 2 0 --local-rank={rank} argument" for rank in (0, 1)]
-    environment_path = {"PYTHONPATH": f"{environment()['PYTHONPATH']}{os.pathsep}{tmp_path}"}
-    code, output = ended(line("-m", "script", "argument"), **environment_path)
+    monkeypatch.chdir(tmp_path)  # which `-m` searches first, as in `python -m script`
+    code, output = ended(line("-m", "script", "argument"))
     assert code == 0 and "told 0 0 2 2 0 argument" in output, output
 
 
