@@ -5,6 +5,7 @@ Pickles name functions by these tables. Those of a module's own are modules here
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,12 @@ class Functions:
         if not callable(function):
             raise AttributeError(f"there is no function {name!r} in {self._module.__name__}", name=name)
         return function
+
+    @classmethod
+    def of_module(cls, module: ModuleType, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """Return `__getattr__` and `__dir__` for a module that shows the functions of `module`."""
+        functions = cls(module, prefix)
+        return functions.__getattr__, functions.__dir__
 
     def _has(self, name: str) -> bool:
         return name.startswith(self._prefix) and not name.startswith("__")

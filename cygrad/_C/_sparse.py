@@ -1,16 +1,6 @@
 """The functions of `torch.sparse`, under the names of PyTorch's compiled part."""
 
-from typing import Any
-
 import cygrad
 from cygrad._C._function_tables import Functions
 
-_functions = Functions(cygrad.sparse, "_sparse_")
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(_functions, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_functions)
+__getattr__, __dir__ = Functions.of_module(cygrad.sparse, "_sparse_")

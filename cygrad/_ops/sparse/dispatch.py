@@ -151,6 +151,12 @@ def _stride(self, dim=None):
     return (0,) * self.ndim if dim is None else 0
 
 
+def _dense_zeros(shape, dtype, device):
+    from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
+
+    return zeros(tuple(shape), dtype=dtype, device=device)
+
+
 def _zeros_like(
     input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
 ):
@@ -160,9 +166,7 @@ def _zeros_like(
     place = input.device if device is None else device
     kind = dtype or input.dtype
     if not is_sparse(input) or wanted._name == "strided":
-        from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
-
-        found = zeros(tuple(input.shape), dtype=kind, device=place)
+        found = _dense_zeros(input.shape, kind, place)
         found = found if memory_format is None else found.clone(memory_format=memory_format)
         return found.requires_grad_(requires_grad)
     if wanted._name != "sparse_coo":
@@ -187,9 +191,7 @@ def _new_zeros(self, *lengths, size=None, dtype=None, layout=None, device=None, 
     shape = creation.size_of(lengths if size is None else (size,))
     place, kind = device or self.device, dtype or self.dtype
     if layout is not None and layout._name == "strided":
-        from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
-
-        return zeros(shape, dtype=kind, device=place, requires_grad=requires_grad)
+        return _dense_zeros(shape, kind, place).requires_grad_(requires_grad)
     return creation.new_zeros_in(layout or self.layout, shape, kind, place, requires_grad)
 
 
