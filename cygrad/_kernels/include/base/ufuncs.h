@@ -183,6 +183,8 @@ static int tangents_f64(const void *xs, const void *ys, void *outs, Py_ssize_t n
 
 CYGRAD_END_LOOPS
 
+#include "base/wide_arithmetic.h"
+
 static own_ufunc own_ufuncs[] = {       /* alternating float and double */
 #define STAGED(NAME, FUNCTION, WHERE, STAGE) {NAME, 1, FUNCTION, 0, WHERE, STAGE, NULL, NULL},
 #define ONE(NAME, NIN, FUNCTION, WANTED, WHERE) {NAME, NIN, FUNCTION, WANTED, WHERE, NULL, NULL, NULL},
@@ -319,7 +321,7 @@ static int replace_loop(const char *name, int is_double, ufunc_loop *loop, void 
         *settings = own;
         return 1;
     }
-    return 0;
+    return widen_loop(name, is_double, loop, settings);
 }
 
 #endif

@@ -163,7 +163,7 @@ DEFINE_GRADIENT(EXP_CLONES, gelu_gradient, GELU_SLOPE, x, d * e)
 
 /* x is the result. */
 #define DEFINE_GRADIENT_OF_RESULT(FUNCTION, ...)                                                                \
-    static CYGRAD_CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n)        \
+    static CYGRAD_WIDE_CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n)   \
     {                                                                                                           \
         const REAL *g = grad, *in = from;                                                                       \
         REAL *out = to;                                                                                         \
