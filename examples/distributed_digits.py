@@ -33,7 +33,7 @@ try:
     from matplotlib import pyplot as plt
     from sklearn.datasets import load_digits
 except ImportError as error:
-    sys.exit(f'{error}\nthis example needs scikit-learn and matplotlib: pip install "cygrad[examples,distributed]"')
+    sys.exit(f'{error}\nthis example needs scikit-learn and matplotlib: pip install ".[examples,distributed]"')
 
 import cygrad as torch
 import cygrad.distributed as dist

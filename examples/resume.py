@@ -28,7 +28,7 @@ try:
     from threadpoolctl import threadpool_limits
     from tqdm import tqdm
 except ImportError as error:
-    sys.exit(f'{error}\nthis example needs scikit-learn, matplotlib and tqdm: pip install "cygrad[examples]"')
+    sys.exit(f'{error}\nthis example needs scikit-learn, matplotlib and tqdm: pip install ".[examples]"')
 
 import cygrad as torch
 from cygrad import nn

@@ -30,7 +30,7 @@ try:
     from matplotlib import pyplot as plt
     from sklearn.datasets import load_digits
 except ImportError as error:
-    sys.exit(f'{error}\nthis example needs scikit-learn (with joblib) and matplotlib: pip install "cygrad[examples]"')
+    sys.exit(f'{error}\nthis example needs scikit-learn (with joblib) and matplotlib: pip install ".[examples]"')
 
 import cygrad as torch
 from cygrad import nn

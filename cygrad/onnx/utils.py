@@ -68,7 +68,7 @@ def export(
     with the model in onnxruntime. The remaining arguments are taken, and change nothing: weights stay within the file
     unless it would exceed 2 GiB, and constants are folded as they are written.
 
-    Needs the package onnx (`pip install "cygrad[onnx]"`); raises ModuleNotFoundError without it. Raises
+    Needs the package onnx (`pip install onnx`); raises ModuleNotFoundError without it. Raises
     `torch.onnx.errors.UnsupportedOperatorError` for an op that has no ONNX form, with its line, and
     `OnnxExporterError` for a model that cannot be recorded or that works for one length only.
 
@@ -80,7 +80,7 @@ def export(
     ['Gemm']
     """
     if find_spec("onnx") is None:
-        raise ModuleNotFoundError('torch.onnx.export needs the package onnx: pip install "cygrad[onnx]"', name="onnx")
+        raise ModuleNotFoundError("torch.onnx.export needs the package onnx: pip install onnx", name="onnx")
     from cygrad.export._onnx_files import exported  # not needed before
 
     if custom_translation_table or export_modules_as_functions:

@@ -89,7 +89,7 @@ def test_digits_says_what_to_install(module, tmp_path):
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"}
     done = subprocess.run(command(), capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert f"No module named '{module}'" in done.stderr and 'pip install "cygrad[examples]"' in done.stderr
+    assert f"No module named '{module}'" in done.stderr and 'pip install ".[examples]"' in done.stderr
 
 
 def test_digits_refuses_nonsense():

@@ -207,7 +207,7 @@ cdef object _no_arrays(dtype wanted):
     """Return the error for a tensor of a dtype that has no arrays."""
     if wanted.category == FLOATING and wanted.itemsize == 2 or wanted.name.startswith("float8"):
         return ImportError(
-            f"{wanted} needs the package ml_dtypes: pip install cygrad[bfloat16], or pip install ml_dtypes")
+            f"{wanted} needs the package ml_dtypes: pip install ml_dtypes")
     if wanted.name.startswith("q"):
         instead = "cygrad has no quantized tensors: use float16 or bfloat16"
     elif wanted.category == COMPLEX:

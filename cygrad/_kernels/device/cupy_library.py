@@ -98,8 +98,8 @@ def _load():
     except ImportError as error:
         raise CannotUse(
             "No CUDA GPUs are available\n"
-            f"  cygrad computes on GPUs with CuPy, which cannot be imported ({error}): pip install 'cygrad[cuda12]' or "
-            "'cygrad[cuda13]', matching the CUDA version that nvidia-smi shows, or use device='cpu'"
+            f"  cygrad computes on GPUs with CuPy, which cannot be imported ({error}): pip install 'cupy-cuda12x[ctk]' "
+            "or 'cupy-cuda13x[ctk]', matching the CUDA version that nvidia-smi shows, or use device='cpu'"
         ) from None
     if int(module.__version__.partition(".")[0]) < 14:
         raise CannotUse(f"No CUDA GPUs are available\n  CuPy {module.__version__} is too old: 14 or newer is required")
@@ -109,7 +109,7 @@ def _load():
         raise CannotUse(
             "No CUDA GPUs are available\n"
             f"  CuPy {module.__version__} is installed, but the driver reports: {error}; if CUDA versions do not "
-            "match, install cygrad[cuda12] or [cuda13] to match what nvidia-smi shows; or use device='cpu'"
+            "match, install cupy-cuda12x[ctk] or cupy-cuda13x[ctk] to match what nvidia-smi shows; or use device='cpu'"
         ) from None
     if not count:
         raise CannotUse(
@@ -148,7 +148,7 @@ def explained(error):
     if re.search(_UNFIT, name):
         return RuntimeError(
             f"CUDA error: {error}\n  CUDA versions do not match, or a part of CUDA is missing: install "
-            "cygrad[cuda12] or [cuda13] to match what nvidia-smi shows, and update the driver if it is older"
+            "cupy-cuda12x[ctk] or cupy-cuda13x[ctk] to match what nvidia-smi shows; update the driver if it is older"
         )
     if not name.startswith("cuda") or not re.search(_LOST, name):
         return error

@@ -16,7 +16,7 @@ def library(array):
     except ImportError:
         raise ImportError(
             "products of sparse tensors need SciPy, which is not installed\n"
-            "  pip install 'cygrad[sparse]', or convert the operands first, as in x.to_dense()"
+            "  pip install scipy, or convert the operands first, as in x.to_dense()"
         ) from None
     return sparse
 

@@ -72,8 +72,7 @@ class QueueEmptyError(DistStoreError):
 
 
 HOW_TO_INSTALL = (
-    "to fix it: pip install 'cygrad[distributed]', which brings mpi4py and mpich; on a cluster, mpi4py with the "
-    "cluster's own MPI"
+    "to fix it: pip install mpi4py mpich; on a cluster, install mpi4py alone and let it use the cluster's own MPI"
 )
 
 

@@ -14,8 +14,7 @@ def __getattr__(name: str) -> Any:
         functions = import_module("tensorboardX.summary")  # optional
     except ImportError:
         raise ImportError(
-            f"{__name__}.{name} needs the package tensorboardX, which is not installed\n"
-            "  pip install cygrad[tensorboard], or pip install tensorboardX"
+            f"{__name__}.{name} needs the package tensorboardX, which is not installed\n  pip install tensorboardX"
         ) from None
     if not hasattr(functions, name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

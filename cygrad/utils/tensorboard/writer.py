@@ -42,7 +42,7 @@ class SummaryWriter:
         except ImportError:
             raise ImportError(
                 "cygrad.utils.tensorboard.SummaryWriter needs the package tensorboardX, which is not installed\n"
-                "  pip install cygrad[tensorboard], or pip install tensorboardX"
+                "  pip install tensorboardX"
             ) from None
         self._writer = tensorboardX.SummaryWriter(log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix)
 

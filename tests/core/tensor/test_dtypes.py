@@ -153,7 +153,7 @@ for call in (
     try:
         call()
     except ImportError as error:
-        assert "pip install cygrad[bfloat16]" in str(error), error
+        assert "pip install ml_dtypes" in str(error), error
     else:
         raise AssertionError(call)
 """
