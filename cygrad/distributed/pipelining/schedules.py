@@ -7,7 +7,6 @@ memory, and is what "one forward, one backward" means. As the game comes to an e
 """
 
 import cygrad
-from cygrad.distributed.pipelining._channel import PipeliningShapeError as PipeliningShapeError
 from cygrad.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 
 __all__ = [

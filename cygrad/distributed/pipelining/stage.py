@@ -77,7 +77,7 @@ class PipelineStage:
     def forward_one_chunk(self, index, arguments, named, in_training):
         """Compute a microbatch, from arguments or from what the stage before has sent; returns the output."""
         if not self.is_first:
-            arguments = self._channels["up", "in"].receive(in_training)
+            arguments = self._channels["up", "in"].receive()
         output = self.submod(*arguments, **named)
         outputs = list(output) if isinstance(output, (tuple, list)) else [output]
         if not self.is_last:
@@ -87,7 +87,7 @@ class PipelineStage:
                     f"stage {self.stage_index} returns {kinds}; only tensors travel to the next stage\n"
                     "  to fix it: return a tensor or a tuple of tensors"
                 )
-            self._channels["up", "out"].send(outputs, in_training)
+            self._channels["up", "out"].send(outputs)
         if in_training:
             needed = [] if self.is_first else [each for each in arguments if each.requires_grad]
             self._under_way[index] = needed, [] if self.is_last else [each for each in outputs if each.requires_grad]
@@ -101,10 +101,10 @@ class PipelineStage:
                 if loss.requires_grad:
                     loss.backward()
             elif outputs:
-                cygrad.autograd.backward(outputs, self._channels["down", "in"].receive(True))
+                cygrad.autograd.backward(outputs, self._channels["down", "in"].receive())
         if inputs:
             gradients = [each.new_zeros(each.shape) if each.grad is None else each.grad for each in inputs]
-            self._channels["down", "out"].send(gradients, True)
+            self._channels["down", "out"].send(gradients)
 
     def _synchronized(self, is_last_of_step):
         """A context in which wrappers for data parallelism exchange gradients only if no further microbatch follows."""

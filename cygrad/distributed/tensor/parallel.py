@@ -43,22 +43,30 @@ class ParallelStyle(ABC):
 # --- Layouts of inputs and outputs ---------------------------------------------------------------
 
 
-def _arrived(value, layout, desired, mesh):
-    """A value that has arrived with a layout, or as a DTensor with its own, as a local tensor of the desired layout."""
+def _arrived(value, layout, desired, mesh, length=None):
+    """A value that has arrived with a layout, or as a DTensor with its own, as a local tensor of the desired layout.
+
+    length: that of the whole along the dimension that is divided, by default that of equal parts.
+    """
     if not isinstance(value, Tensor) or layout is None and not isinstance(value, DTensor):
         return value
     if isinstance(value, DTensor):
         layout, length = value.placements[0], value._whole_length()
         return converted(value.to_local(), layout, desired or layout, mesh.get_group(), length)
-    return converted(value, layout, desired or layout, mesh.get_group())
+    return converted(value, layout, desired or layout, mesh.get_group(), length)
 
 
-def _leaving(value, layout, desired, mesh, is_local):
+def _leaving(value, layout, desired, mesh, is_local, length=None):
     """A local tensor of a layout, as one of the desired layout, or as a DTensor."""
     if not isinstance(value, Tensor) or layout is None:
         return value
-    value = _arrived(value, layout, desired, mesh)
-    return value if is_local else DTensor.from_local(value, mesh, [desired or layout])
+    value, layout = _arrived(value, layout, desired, mesh, length), desired or layout
+    if is_local:
+        return value
+    shape = list(value.shape)
+    if isinstance(layout, Shard):
+        shape[layout.dim] = shape[layout.dim] * mesh.size() if length is None else length
+    return DTensor.from_local(value, mesh, [layout], shape=shape)
 
 
 def _as_tuple(layouts):
@@ -71,7 +79,7 @@ class _Layers(ParallelStyle):
 
     _desired_input: dict[type, Placement]
     _computed: dict[type, Any]  # the layout of what is computed
-    _cuts: dict[type, dict[str, Placement]]  # the layout of each parameter
+    _cuts: dict[type, dict[str, Any]]  # the layout of each parameter
 
     def __init__(self, input_layouts, output_layouts, use_local_output):
         self.input_layouts, self.output_layouts = _as_tuple(input_layouts), _as_tuple(output_layouts)
@@ -97,8 +105,9 @@ class _Layers(ParallelStyle):
             return (used_by_all(first, group) if self._adds_gradients and first.requires_grad else first, *inputs[1:])
 
         def after(owner, inputs, output):
-            return _leaving(output, computed or self.output_layouts[0], self.output_layouts[0], device_mesh,
-                            self.use_local_output)  # fmt: skip
+            leaves = self.output_layouts[0]
+            length = None if computed is None else owner.weight._spec.shape[self._cuts[kind]["weight"].dim]
+            return _leaving(output, computed or leaves, leaves, device_mesh, self.use_local_output, length)
 
         module.register_forward_pre_hook(before)
         module.register_forward_hook(after)
