@@ -398,8 +398,6 @@ def test_functions_are_launched_in_this_process(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     launch = elastic_launch(LaunchConfig(1, 1, 1), lambda x: (x, os.environ["RANK"], os.environ["WORLD_SIZE"]))
     assert launch("x") == {0: ("x", "0", "1")} and "RANK" not in os.environ
-    with pytest.raises(RuntimeError, match=ONE):
-        elastic_launch(LaunchConfig(1, 1, 2), max)(1, 2)
 
 
 def test_errors_are_recorded(tmp_path, monkeypatch):
@@ -431,7 +429,7 @@ def test_a_pipeline_of_one_stage():
     torch.testing.assert_close(output, model(x).detach())
     torch.testing.assert_close([p.grad for p in model.parameters()], list(expected))
     torch.testing.assert_close(torch.stack(losses).mean(), loss(model(x), y).detach())
-    with pytest.raises(RuntimeError, match=ONE):
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
         PipelineStage(model, 0, 2, "cpu")
 
 
