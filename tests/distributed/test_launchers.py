@@ -38,6 +38,16 @@ def no_launcher(monkeypatch):
             ("srun", 9, 11, 1, 3),
         ),
         ("PMI_RANK=4 PMI_SIZE=8 SLURM_PROCID=4 SLURM_STEP_NUM_TASKS=8", ("mpiexec", 4, 8, -1, -1)),
+        (
+            "PMI_RANK=9 PMI_SIZE=11 SLURM_PROCID=9 SLURM_STEP_NUM_TASKS=11 SLURM_LOCALID=1 SLURM_NODEID=2 "
+            "SLURM_STEP_TASKS_PER_NODE=4(x2),3",  # srun --mpi=pmi2
+            ("srun", 9, 11, 1, 3),
+        ),
+        (
+            "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 "
+            "SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=1(x2)",  # mpiexec in a Slurm job
+            ("mpiexec", 3, 4, 1, 2),
+        ),
         ("RANK=1 WORLD_SIZE=4", None),
         ("SLURM_PROCID=x SLURM_STEP_NUM_TASKS=8", None),
     ],
