@@ -106,6 +106,26 @@ def test_fully_shard():
         fully_shard(nn.ModuleList())
 
 
+@pytest.mark.usefixtures("group")
+def test_compiled_modules_are_sharded():
+    """As programs do that compile each layer before they shard it."""
+    model, alone = network(), network()
+    alone.load_state_dict(model.state_dict())
+    for index in (0, 2):
+        model[index] = fully_shard(torch.compile(model[index]))
+    fully_shard(model)
+    x = torch.randn(4, 3)
+    for module in (model, alone):
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            module(x).square().sum().backward()
+            optimizer.step()
+    torch.testing.assert_close([p.full_tensor() for p in model.parameters()], [p.detach() for p in alone.parameters()])
+    assert list(model.state_dict())[0] == "0._orig_mod.weight"
+    model[0].set_requires_gradient_sync(False)
+
+
 def test_policies():
     wrapped = []
 

@@ -6,7 +6,6 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.distributed._c10d.membership import _get_default_group, is_initialized
-from cygrad.distributed.fsdp import FSDPModule
 from cygrad.distributed.pipelining._channel import Channel, LocalChannel
 
 __all__ = ["PipelineStage", "build_stage"]
@@ -108,7 +107,7 @@ class PipelineStage:
 
     def _synchronized(self, is_last_of_step):
         """A context in which wrappers for data parallelism exchange gradients only if no further microbatch follows."""
-        if isinstance(self.submod, FSDPModule):
+        if hasattr(self.submod, "set_requires_gradient_sync"):  # of `fully_shard`
             self.submod.set_requires_gradient_sync(is_last_of_step)
         elif not is_last_of_step and hasattr(self.submod, "no_sync"):
             return self.submod.no_sync()
