@@ -14,8 +14,9 @@ import cygrad.distributed  # sets the variables of this rank
 from cygrad.distributed import _logs
 from cygrad.distributed._c10d.supervision.launchers import end_killed, is_initialized, launched
 
-__all__ = ["LOCAL_RANK_ARGUMENT", "run_script"]
+__all__ = ["AS_TORCH", "LOCAL_RANK_ARGUMENT", "run_script"]
 
+AS_TORCH = "CYGRAD_DISTRIBUTED_AS_TORCH"  # a variable: whether `import torch` means cygrad, as it does in `run`
 LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # as the first argument: the number of this process is put there
 
 
@@ -62,6 +63,8 @@ def _main():
     assert cygrad.distributed.is_available()
     kind, script, *arguments = sys.argv[1:]
     _set_variables()
+    if os.environ.pop(AS_TORCH, ""):
+        cygrad.as_torch()
     if kind == "program":
         os.execvp(script, [script, *_with_rank(arguments)])
     sys.path.pop(0)  # the current folder, which `-m` puts there and a script does not

@@ -16,7 +16,7 @@ import uuid
 
 from cygrad import cuda
 from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
-from cygrad.distributed._child import LOCAL_RANK_ARGUMENT, run_script
+from cygrad.distributed._child import AS_TORCH, LOCAL_RANK_ARGUMENT, run_script
 from cygrad.distributed._logs import Logs
 from cygrad.distributed.launcher import as_rank_zero
 
@@ -228,6 +228,8 @@ def _environment(args, local_size):
     unless_set = dict.fromkeys(
         ("CYGRAD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
     )
+    if sys.modules.get("torch") is sys.modules["cygrad"]:  # of a program that `python -m cygrad` runs
+        given[AS_TORCH] = "1"
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
     return unless_set | inherited | given
 

@@ -171,3 +171,22 @@ def test_functions_that_cannot_be_called():
         launch_agent(LaunchConfig(2, 2, 1), max, [1])
     with pytest.raises(TypeError, match="the entrypoint 'train.py' is a program, not a function"):
         launch_agent(LaunchConfig(1, 1, 2), "train.py", [])
+
+
+AS_TORCH = """
+import cygrad, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+x = torch.ones(1)
+dist.all_reduce(x)
+print("total", x.item(), torch.Tensor is cygrad.Tensor, flush=True)
+dist.destroy_process_group()
+"""
+
+
+@needs_mpi
+def test_processes_of_a_program_for_which_torch_means_cygrad(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(AS_TORCH)
+    line = [sys.executable, "-m", "cygrad", "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
+    code, output = ended(line)
+    assert code == 0 and output.split() == ["total", "2.0", "True"] * 2, output
