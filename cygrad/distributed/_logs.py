@@ -13,6 +13,7 @@ import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cygrad.distributed.elastic.multiprocessing import Std, get_error_handler, to_map
 
@@ -32,7 +33,7 @@ class Logs:
         self._streams = {rank: redirects[rank] | tee[rank] for rank in range(local_size)}
         self._shown = _ranks(args.local_ranks_filter, local_size)
         self._role = args.role
-        self._folder = None
+        self._folder: Any = None
         self.reports = True
         if args.log_dir is not None or any(self._streams.values()):
             self._folder = _new_folder(args.log_dir, args.rdzv_id)

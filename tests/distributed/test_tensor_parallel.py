@@ -162,6 +162,25 @@ def _whole(value):
     return value.full_tensor() if isinstance(value, DTensor) else value.clone()
 
 
+def test_divided_data_and_layers():
+    """Two copies of a module, each divided over two processes: the gradients of one module with all data."""
+    expected, x = seeded(FeedForward), torch.randn(2, 3, WIDTH)
+    for each in x:
+        (expected(each).square().mean() / 2).backward()
+
+    def run():
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "layers"))
+        model = parallelize_module(
+            seeded(FeedForward), mesh["layers"], {"w[13]": ColwiseParallel(), "w2": RowwiseParallel()}
+        )
+        wrapped = nn.parallel.DistributedDataParallel(model, process_group=mesh["data"].get_group())
+        wrapped(x[mesh.get_local_rank("data")]).square().mean().backward()
+        for ours, theirs in zip(model.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(whole(ours, ours.grad), theirs.grad)
+
+    simulate(run, 4, timeout=20)
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_placements_change_with_gradients(size):
     def run():

@@ -31,9 +31,11 @@ class PipelineStage:
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         self.submod, self.stage_index, self.num_stages, self.device = submodule, stage_index, num_stages, device
-        self.group = group if group is not None or num_stages == 1 and not is_initialized() else _get_default_group()
-        alone = self.group is None or num_stages == 1
-        self.group_rank, self.group_size = (0, 1) if alone else (self.group.rank(), self.group.size())
+        alone = num_stages == 1 and not is_initialized()
+        self.group: Any = group if group is not None or alone else _get_default_group()
+        self.group_rank, self.group_size = 0, 1
+        if self.group is not None and num_stages > 1:
+            self.group_rank, self.group_size = self.group.rank(), self.group.size()
         if self.group_size > num_stages:
             raise RuntimeError(
                 f"Pipeline group size {self.group_size} cannot be larger than number of stages {num_stages}\n"

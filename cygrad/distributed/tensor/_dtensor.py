@@ -133,9 +133,8 @@ class DTensor(Tensor):
 
     def _whole_length(self):
         """The length of the whole along the dimension that is divided in a mesh of one dimension, if it is known."""
-        (placement,) = self.placements
-        is_known = isinstance(placement, Shard) and self._spec.shape is not None
-        return self._spec.shape[placement.dim] if is_known else None
+        (placement,), shape = self.placements, self._spec.shape
+        return shape[placement.dim] if isinstance(placement, Shard) and shape is not None else None
 
     @property
     def device_mesh(self):

@@ -82,6 +82,7 @@ def change_class(module, kind, replacement, output_layout):
 class RowwiseLinear(nn.Linear):
     """A linear layer of which this process has the weights for some inputs, and the whole bias."""
 
+    weight: Any
     _output_layout: Any
 
     def forward(self, input):
@@ -100,6 +101,7 @@ class RowwiseLinear(nn.Linear):
 class RowwiseEmbedding(nn.Embedding):
     """An embedding of which this process has some rows."""
 
+    weight: Any
     _output_layout: Any
 
     def forward(self, input):

@@ -80,6 +80,8 @@ class _Layers(ParallelStyle):
     _desired_input: dict[type, Placement]
     _computed: dict[type, Any]  # the layout of what is computed
     _cuts: dict[type, dict[str, Any]]  # the layout of each parameter
+    _replacements: dict[type, type]  # the classes of divided layers, where they compute in another way
+    _adds_gradients: bool  # whether each process uses the whole input, for its part of the output
 
     def __init__(self, input_layouts, output_layouts, use_local_output):
         self.input_layouts, self.output_layouts = _as_tuple(input_layouts), _as_tuple(output_layouts)
@@ -135,7 +137,7 @@ class ColwiseParallel(_Layers):
     _desired_input = {nn.Linear: Replicate(), nn.Embedding: Replicate()}
     _computed = {nn.Linear: Shard(-1), nn.Embedding: Shard(-1)}
     _cuts = {nn.Linear: {"weight": Shard(0), "bias": Shard(0)}, nn.Embedding: {"weight": Shard(1)}}
-    _replacements: dict[type, type] = {}
+    _replacements = {}
     _adds_gradients = True
 
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
