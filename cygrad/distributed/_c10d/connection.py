@@ -92,10 +92,8 @@ def _is_of_multiprocessing():
 def _by_mpi(launch, store, rank, world_size, timeout):
     """The connection of one of several processes, or of the only one where "mpi" was asked for."""
     if launch is None and world_size > 1:
-        what = (
-            f"init_process_group(): a world of {world_size} processes, and no launcher that MPI knows has started this"
-        )
-        if parent_process() is not None:
+        what = f"init_process_group(): a world of {world_size} processes, and no launcher that MPI knows has started"
+        if _is_of_multiprocessing():
             raise RuntimeError(
                 f"{what} this one, which `multiprocessing.spawn` or the like has\n"
                 "  to fix it: start the function by distributed.launcher.elastic_launch("
