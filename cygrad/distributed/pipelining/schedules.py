@@ -27,7 +27,7 @@ class _Schedule:
         self._args_chunk_spec, self._kwargs_chunk_spec = args_chunk_spec, kwargs_chunk_spec
         self._output_merge_spec = output_merge_spec
         for stage in stages:
-            stage.connect(self._stages)
+            stage._connect(self._stages)
 
     def step(self, *args, target=None, losses=None, loss_kwargs=None, return_outputs=True, **kwargs):
         """Pass a batch through, and back if there is a `loss_fn`.
@@ -64,16 +64,16 @@ class _Schedule:
                 if is_backward:
                     left[number] -= 1
                     loss = found[index] / count if self.scale_grads and stage.is_last else found[index]
-                    stage.backward_one_chunk(index, loss, left[number] == 0)
+                    stage._go_back(index, loss, left[number] == 0)
                     continue
-                output = stage.forward_one_chunk(index, args_of[index], kwargs_of[index], in_training)
+                output = stage._compute(index, args_of[index], kwargs_of[index], in_training)
                 if stage.is_last:
                     outputs[index] = output
                     if self._loss_fn is not None and (in_training or target is not None):
                         found[index] = self._loss_fn(output, targets[index][0], **(loss_kwargs or {}))
         finally:
             for stage in self._stages.values():
-                stage.finish()
+                stage._finish()
         if not is_last:
             return None
         if losses is not None and found[0] is not None:

@@ -55,7 +55,7 @@ class PipelineStage:
         """Whether this stage returns the result of the step."""
         return self.stage_index == self.num_stages - 1
 
-    def connect(self, own):
+    def _connect(self, own):
         """Open the channels to the neighbours; `own` has the stages of this process by index."""
         if self._channels:
             return
@@ -75,7 +75,7 @@ class PipelineStage:
         tag = 2 * min(self.stage_index, neighbour) + goes_up
         return Channel(self.group, self.stage_index_to_group_rank[neighbour], tag, self.device)
 
-    def forward_one_chunk(self, index, arguments, named, in_training):
+    def _compute(self, index, arguments, named, in_training):
         """Compute a microbatch, from arguments or from what the stage before has sent; returns the output."""
         if not self.is_first:
             arguments = self._channels["up", "in"].receive()
@@ -94,7 +94,7 @@ class PipelineStage:
             self._under_way[index] = needed, [] if self.is_last else [each for each in outputs if each.requires_grad]
         return output
 
-    def backward_one_chunk(self, index, loss: Any, is_last_of_step):
+    def _go_back(self, index, loss: Any, is_last_of_step):
         """Go back through a microbatch: from its loss, or with the gradients that the next stage has sent."""
         inputs, outputs = self._under_way.pop(index)
         with self._synchronized(is_last_of_step):
@@ -115,7 +115,7 @@ class PipelineStage:
             return self.submod.no_sync()
         return nullcontext()
 
-    def finish(self):
+    def _finish(self):
         """End a step."""
         self._under_way.clear()
         for channel in self._channels.values():
