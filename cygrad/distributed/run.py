@@ -1,7 +1,8 @@
 """`python -m cygrad.distributed.run --nproc-per-node 4 script.py`: `torchrun`'s command line, for MPI.
 
 It puts together the line of `mpiexec` and starts it, again after a failure if asked to. The processes find `RANK`,
-`WORLD_SIZE`, `LOCAL_RANK` and the rest of `torchrun`'s variables. One process needs no MPI, and is this one.
+`WORLD_SIZE`, `LOCAL_RANK` and the rest of `torchrun`'s variables. One process needs no MPI, and is this one unless it
+may have to be started again or its output goes to a file.
 """
 
 import argparse
@@ -11,19 +12,20 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 
 from cygrad import cuda
 from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
-from cygrad.distributed._child import LOCAL_RANK_ARGUMENT, run_script
+from cygrad.distributed._child import AS_TORCH, LOCAL_RANK_ARGUMENT, run_script
+from cygrad.distributed._logs import Logs
 from cygrad.distributed.launcher import as_rank_zero
 
 __all__ = ["determine_local_world_size", "get_args_parser", "main", "parse_args", "parse_min_max_nnodes", "run"]
 
 _IGNORED = (
-    "--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--monitor-interval", "--start-method", "--role", "--log-dir",
-    "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--local-addr", "--duplicate-stdout-filters",
-    "--duplicate-stderr-filters", "--event-log-handler", "--logs-specs", "--numa-binding", "--shutdown-timeout",
-    "--signals-to-handle",
+    "--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--monitor-interval", "--start-method", "--local-addr",
+    "--duplicate-stdout-filters", "--duplicate-stderr-filters", "--event-log-handler", "--logs-specs",
+    "--numa-binding", "--shutdown-timeout", "--signals-to-handle",
 )  # fmt: skip
 _END = 10  # seconds for processes to end when this one is stopped
 
@@ -49,11 +51,21 @@ def get_args_parser():
     parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="what MASTER_ADDR is set to")
     parser.add_argument("--master-port", "--master_port", default="29500", help="what MASTER_PORT is set to")
     parser.add_argument("--standalone", action="store_true", help="one machine")
+    parser.add_argument("--role", default="default", help="what ROLE_NAME is set to")
+    parser.add_argument("--log-dir", "--log_dir", help="where each process has a folder for its output and its error")
+    parser.add_argument(
+        "-r",
+        "--redirects",
+        default="0",
+        help="what goes to files alone: 1, 2 or 3 (stdout, stderr, both), or 0:3,1:1",
+    )
+    parser.add_argument("-t", "--tee", default="0", help="output that goes to files and here, as for --redirects")
+    parser.add_argument("--local-ranks-filter", "--local_ranks_filter", default="", help="whose output is shown: 0,2")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
     parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
     parser.add_argument("--run-path", "--run_path", action="store_true", help=argparse.SUPPRESS)  # as is always done
     for option in _IGNORED:
-        names = sorted({option, "--" + option[2:].replace("-", "_")} if option.startswith("--") else {option})
+        names = sorted({option, "--" + option[2:].replace("-", "_")})
         parser.add_argument(*names, help=argparse.SUPPRESS)
     parser.add_argument("training_script", help="the script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
@@ -91,13 +103,26 @@ def run(args):
     nodes, local_size = _number_of_nodes(args), determine_local_world_size(args.nproc_per_node)
     if not getattr(args, "use_env", True):  # started by `launch`
         args.training_script_args.insert(0, LOCAL_RANK_ARGUMENT)
-    if nodes * local_size == 1 and not args.no_python:
-        with as_rank_zero(args.rdzv_id):
+    if args.standalone:
+        args.rdzv_id = str(uuid.uuid4())
+    logs = Logs(args, local_size)
+    if nodes * local_size == 1 and not (args.no_python or args.max_restarts or logs.are_needed):
+        with as_rank_zero(args.rdzv_id, args.role):
             run_script(args.training_script, args.training_script_args, args.module)
         return
-    code = _supervised(_line(args, nodes, local_size), _environment(args, local_size), args.max_restarts)
+    code = _supervised(_line(args, nodes, local_size), _environment(args, local_size), args.max_restarts, logs)
     if code != 0:
         sys.exit(code)
+
+
+def call_in_processes(folder, args):
+    """Start the processes of parsed options, each of which calls the function in a folder; returns the exit code."""
+    nodes, local_size = _number_of_nodes(args), determine_local_world_size(args.nproc_per_node)
+    args.training_script = folder
+    line = _line(args, nodes, local_size, "function")
+    logs = Logs(args, local_size)
+    logs.reports = False  # its caller does
+    return _supervised(line, _environment(args, local_size), args.max_restarts, logs)
 
 
 def parse_min_max_nnodes(nnodes):
@@ -165,8 +190,13 @@ def _mpiexec():
     return found
 
 
-def _line(args, nodes, local_size):
-    """The line of `mpiexec`, whose options differ between Open MPI and the others."""
+def _line(args, nodes, local_size, kind=None):
+    """The line that starts all processes: that of `mpiexec`, whose options differ between Open MPI and the others."""
+    kind = kind or ("program" if args.no_python else "module" if args.module else "script")
+    python = [sys.executable, "-u", "-m", "cygrad.distributed._child", kind]
+    python += [args.training_script, *args.training_script_args]
+    if nodes * local_size == 1:
+        return python
     mpiexec = _mpiexec()
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     size = str(nodes * local_size)
@@ -179,9 +209,7 @@ def _line(args, nodes, local_size):
         line = [mpiexec, "-n", size]
         line += ["-ppn", str(local_size)] if nodes > 1 else []
         line += ["-hosts", ",".join(hosts)] if hosts else []
-    kind = "program" if args.no_python else "module" if args.module else "script"
-    python = [sys.executable, "-u", "-m", "cygrad.distributed._child", kind]
-    return line + python + [args.training_script, *args.training_script_args]
+    return line + python
 
 
 def _environment(args, local_size):
@@ -191,13 +219,17 @@ def _environment(args, local_size):
         "LOCAL_WORLD_SIZE": str(local_size),
         "MASTER_ADDR": args.master_addr,
         "MASTER_PORT": args.master_port,
+        "ROLE_NAME": args.role,
         "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts),
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_RUN_ID": args.rdzv_id,
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
     unless_set = dict.fromkeys(
         ("CYGRAD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
     )
+    if sys.modules.get("torch") is sys.modules["cygrad"]:  # of a program that `python -m cygrad` runs
+        given[AS_TORCH] = "1"
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
     return unless_set | inherited | given
 
@@ -205,11 +237,16 @@ def _environment(args, local_size):
 # --- The processes -------------------------------------------------------------------------------
 
 
-def _supervised(line, environment, max_restarts):
+def _supervised(line, environment, max_restarts, logs):
     """Run the line, again after each failure up to so many times; returns its exit code."""
     for restart in range(max_restarts + 1):
-        code = _run_once(line, environment | {"TORCHELASTIC_RESTART_COUNT": str(restart)})
-        if code == 0 or restart == max_restarts:
+        with logs.shown(restart):
+            count = {"TORCHELASTIC_RESTART_COUNT": str(restart)}
+            code = _run_once(line, environment | count | logs.variables(restart))
+        if code == 0:
+            break
+        logs.report(restart)
+        if restart == max_restarts:
             break
         print(
             f"[cygrad.distributed.run] the job has failed with code {code}; start {restart + 1} of {max_restarts} more",

@@ -1,6 +1,7 @@
 """Making, asking and leaving process groups."""
 
 import pickle
+import sys
 from datetime import timedelta
 from importlib.util import find_spec
 
@@ -168,3 +169,12 @@ def test_local_rank(monkeypatch):
 
 def test_the_sampler_asks_the_group(group):
     assert list(torch.utils.data.DistributedSampler(range(5), shuffle=False)) == [0, 1, 2, 3, 4]
+
+
+def test_an_error_of_the_engine_is_at_a_line_of_the_program():
+    from cygrad.distributed._c10d.supervision.guard import _failure_line
+
+    here = sys._getframe().f_lineno
+    with pytest.raises(RuntimeError) as caught:
+        torch.ones(2, requires_grad=True).backward()
+    assert _failure_line(caught.tb) == f"test_groups.py:{here + 2}"

@@ -11,6 +11,7 @@ from mpi_runs import ended, environment, needs_mpi
 
 import cygrad.distributed as dist
 from cygrad.distributed import launch, run
+from cygrad.distributed._c10d import connection
 from cygrad.distributed._c10d.supervision.board import is_alive
 from cygrad.distributed._c10d.supervision.launchers import Launch, fill_environment, launched
 
@@ -38,6 +39,16 @@ def no_launcher(monkeypatch):
             ("srun", 9, 11, 1, 3),
         ),
         ("PMI_RANK=4 PMI_SIZE=8 SLURM_PROCID=4 SLURM_STEP_NUM_TASKS=8", ("mpiexec", 4, 8, -1, -1)),
+        (
+            "PMI_RANK=9 PMI_SIZE=11 SLURM_PROCID=9 SLURM_STEP_NUM_TASKS=11 SLURM_LOCALID=1 SLURM_NODEID=2 "
+            "SLURM_STEP_TASKS_PER_NODE=4(x2),3",  # srun --mpi=pmi2
+            ("srun", 9, 11, 1, 3),
+        ),
+        (
+            "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 "
+            "SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=1(x2)",  # mpiexec in a Slurm job
+            ("mpiexec", 3, 4, 1, 2),
+        ),
         ("RANK=1 WORLD_SIZE=4", None),
         ("SLURM_PROCID=x SLURM_STEP_NUM_TASKS=8", None),
     ],
@@ -76,6 +87,15 @@ def test_numbers_that_disagree(numbers, message, no_launcher, monkeypatch):
     with pytest.raises(RuntimeError, match=message):
         dist.init_process_group("gloo", **numbers)
     assert not dist.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("is_child", "text"), [(False, "nproc-per-node 2 train.py|mpiexec -n 2"), (True, "elastic_launch")]
+)
+def test_worlds_without_a_launcher(is_child, text, no_launcher, monkeypatch):
+    monkeypatch.setattr(connection, "_is_of_multiprocessing", lambda: is_child)
+    with pytest.raises(RuntimeError, match=rf"a world of 2 processes, and no launcher[^\n]*\n  to fix it: .*({text})"):
+        dist.init_process_group("gloo", rank=0, world_size=2)
 
 
 def test_a_process_may_stay_alone_under_a_launcher(no_launcher, monkeypatch):

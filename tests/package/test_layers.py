@@ -69,7 +69,7 @@ INWARD = {
     ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.agreement"),
     ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.joining"),
     ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._deterministic"),
-    ("cygrad/nn/utils/clip_grad.py", "cygrad.distributed.fsdp._sharded_parameter"),
+    ("cygrad/nn/utils/clip_grad.py", "cygrad.distributed.tensor._sharded_parameter"),
     # how tensors travel to other processes
     ("cygrad/multiprocessing/reductions.py", "cygrad._core.graph.internals"),
     ("cygrad/multiprocessing/reductions.py", "cygrad._core.tensor.convert"),

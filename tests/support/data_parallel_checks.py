@@ -1,6 +1,8 @@
 """What holds for data parallel training in a world of any size: functions that every rank runs."""
 
+import copy
 import hashlib
+import pickle
 import threading
 from contextlib import nullcontext
 
@@ -411,6 +413,21 @@ def check_hooks():
     model = trained(mlp, 4, rank, hook=(state, post_localSGD_hook.post_localSGD_hook), **caps)
     dist.all_gather_object(found, digest(model.module))
     assert len(set(found)) == size
+    for power in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        full, half = (
+            trained(mlp, 5, rank, hook=(powerSGD_hook.PowerSGDState(None, 2, 2, random_seed=1), each), **caps)
+            for each in (power, default_hooks.fp16_compress_wrapper(power))
+        )
+        torch.testing.assert_close(weights(half.module), weights(full.module), rtol=2e-2, atol=2e-2)
+        same_everywhere(digest(half.module))
+    model = DistributedDataParallel(mlp())
+    model.register_comm_hook(None, lambda state, bucket: 3)
+    try:
+        model(torch.ones(1, 12)).sum().backward()
+    except RuntimeError as error:
+        assert str(error).startswith("callback must return a torch.futures.Future object, but got int")
+    else:
+        raise AssertionError("no error")
     seen = []
 
     def hook(state, bucket):
@@ -457,9 +474,65 @@ def check_join():
                 for _ in range(rank + 1):
                     loss_of(model(x), y).backward()
         except RuntimeError as error:
-            assert str(error).startswith("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+            text = "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+            assert str(error).startswith("Rank 0 exhausted all inputs." if rank == 0 else text), error
         else:
             raise AssertionError("no error")
+
+
+def check_penalties_on_gradients():
+    """`autograd.grad` of an output begins no reduction."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def penalty(model, step, each):
+        x, y = data(model, step, each)
+        x.requires_grad_()
+        output = model(x)
+        (slope,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
+        return loss_of(output, y) + slope.square().mean()
+
+    model, alone = DistributedDataParallel(mlp(), bucket_cap_mb_list=[0.0005]), mlp()
+    for step in range(3):  # buckets are ordered anew after the first
+        model.zero_grad()
+        penalty(model, step, rank).backward()
+        alone.zero_grad()
+        sum(penalty(alone, step, each) / size for each in range(size)).backward()
+        for ours, expected in zip(model.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, expected.grad, rtol=1e-5, atol=1e-6)
+
+
+def check_travels():
+    """A pickled or copied wrapper averages anew, in the group of all."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    original = DistributedDataParallel(mlp(), bucket_cap_mb_list=[0.0005], gradient_as_bucket_view=True)
+    original(torch.ones(1, 12)).sum().backward()
+    for model in (pickle.loads(pickle.dumps(original)), copy.deepcopy(original)):
+        assert model.process_group is dist.group.WORLD
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            x, y = data(model, step, rank)
+            optimizer.zero_grad()
+            loss_of(model(x), y).backward()
+            optimizer.step()
+        torch.testing.assert_close(weights(model.module), trained_alone(mlp, 3, size), rtol=1e-5, atol=1e-6)
+
+
+def check_optimizers_in_backward():
+    """They step after gradients have been averaged, whether they came before the wrapper or not."""
+    from cygrad.distributed.optim import _apply_optimizer_in_backward
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    expected = trained_alone(mlp, 3, size)
+    for registers in (True, False):
+        module = mlp()
+        _apply_optimizer_in_backward(torch.optim.SGD, module.parameters(), {"lr": 0.1}, register_hook=registers)
+        model = DistributedDataParallel(module, bucket_cap_mb_list=[0.0005], gradient_as_bucket_view=registers)
+        for step in range(3):
+            x, y = data(model, step, rank)
+            loss_of(model(x), y).backward()
+            assert all(parameter.grad is None for parameter in module.parameters())
+        torch.testing.assert_close(weights(module), expected, rtol=1e-5, atol=1e-6)
+        same_everywhere(digest(module))
 
 
 def check_wrapped_anew():

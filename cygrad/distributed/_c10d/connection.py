@@ -83,12 +83,24 @@ def _alone(init_method, store, rank, world_size, timeout):
     return Connection(Single(), store)
 
 
+def _is_of_multiprocessing():
+    """Whether `multiprocessing` has started this process; then it is imported."""
+    module = sys.modules.get("multiprocessing")
+    return module is not None and module.parent_process() is not None
+
+
 def _by_mpi(launch, store, rank, world_size, timeout):
     """The connection of one of several processes, or of the only one where "mpi" was asked for."""
     if launch is None and world_size > 1:
+        what = f"init_process_group(): a world of {world_size} processes, and no launcher that MPI knows has started"
+        if _is_of_multiprocessing():
+            raise RuntimeError(
+                f"{what} this one, which `multiprocessing.spawn` or the like has\n"
+                "  to fix it: start the function by distributed.launcher.elastic_launch("
+                f"LaunchConfig(1, 1, {world_size}), function)(...), and read its rank from the variable RANK"
+            )
         raise RuntimeError(
-            f"init_process_group(): a world of {world_size} processes, and no launcher that MPI knows has started this "
-            "one: variables such as RANK and WORLD_SIZE alone (torchrun's) do not connect processes\n"
+            f"{what} this one: variables such as RANK and WORLD_SIZE alone (torchrun's) do not connect processes\n"
             f"  to fix it: python -m cygrad.distributed.run --nproc-per-node {world_size} train.py, or "
             f"{command(world_size)}"
         )

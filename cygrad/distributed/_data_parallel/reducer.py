@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import cygrad
-from cygrad._core.engine.backward import queue_callback, set_poll
+from cygrad._core.engine.backward import is_selective, queue_callback, set_poll
 from cygrad.distributed._data_parallel.agreement import send
 from cygrad.distributed._data_parallel.buckets import FIRST_BUCKET_BYTES, Bucket, SparseBucket, assignment_by_size
 from cygrad.distributed._data_parallel.unused import caller, unused_error
@@ -52,6 +52,9 @@ class Reducer:
         self._arrivals: list = []
         self._is_rebuilt = False
         self._make_buckets(*self.first_assignment())
+        for parameter in parameters:
+            if hasattr(parameter, "_in_backward_hook"):  # it would step before the gradient is averaged
+                parameter._in_backward_hook.remove()
         own = weakref.ref(self)  # a model that is wrapped anew must not be reduced by its former wrapper too
         hooks = [
             parameter.register_post_accumulate_grad_hook(partial(_arrived, own, number))
@@ -160,7 +163,8 @@ class Reducer:
                 tensor.register_hook(hook)
 
     def _begin_at_output(self, model, gradient):
-        if not self.is_in_pass and model.require_backward_grad_sync:
+        # `autograd.grad` of an output leaves `.grad` alone, as for a penalty on the gradient of the inputs
+        if not self.is_in_pass and model.require_backward_grad_sync and not is_selective():
             self._begin()
 
     def _begin(self):
@@ -260,6 +264,8 @@ class Reducer:
             elif self.hook is None:
                 bucket.work.wait()
             else:
+                if not hasattr(bucket.work, "wait"):
+                    raise _no_future(self.hook[1], bucket.work)
                 result = bucket.work.wait()
                 result = result[0] if isinstance(result, (list, tuple)) else result
                 if result is not bucket.data:
@@ -291,6 +297,16 @@ class Reducer:
         for bucket in self.buckets:
             if isinstance(bucket, Bucket):
                 bucket.write(self.model.gradient_as_bucket_view, incomplete[bucket.index])
+        self._step_in_backward()
+
+    def _step_in_backward(self):
+        """Let optimizers step that parameters have of their own (`_apply_optimizer_in_backward`)."""
+        for parameter in self.parameters:
+            optimizers = getattr(parameter, "_in_backward_optimizers", ())
+            if optimizers and parameter.grad is not None:
+                for optimizer in optimizers:
+                    optimizer.step()
+                parameter.grad = None
 
     @staticmethod
     def _use_of(bucket):
@@ -340,6 +356,14 @@ def _comes(own, number, gradient):
     reducer = own()
     if reducer is not None:
         reducer._comes(number)
+
+
+def _no_future(hook, result):
+    name = getattr(hook, "__qualname__", repr(hook))
+    return RuntimeError(
+        f"callback must return a torch.futures.Future object, but got {type(result).__name__}\n"
+        f"  the communication hook {name} returned it; to fix it: return `work.get_future()`, for example"
+    )
 
 
 def _remove(hooks):

@@ -124,7 +124,7 @@ class Join:
         is_last = True
         while _count_active(self._process_group, self._device, 0):
             if self._throw_on_early_termination:
-                raise _early_end(self._rank, "has no batch left")
+                raise RuntimeError(f"Rank {self._rank} exhausted all inputs.\n  others still have batches")
             for hook in self._join_hooks:
                 hook.main_hook()
             is_last = False
@@ -154,7 +154,10 @@ class Join:
         count = _count_active(joinable.join_process_group, joinable.join_device, 1)
         group = joinable.join_process_group
         if config.throw_on_early_termination and count < group.size():
-            raise _early_end(group.rank(), "still has batches")
+            raise RuntimeError(
+                "Detected at least one rank that exhausted inputs. Throwing across all ranks.\n"
+                f"  rank {group.rank()} still has batches"
+            )
         return count
 
 
@@ -162,10 +165,3 @@ def _count_active(group, device, mine):
     count = cygrad.full((1,), mine, dtype=cygrad.int64, device=device)
     all_reduce(count, group=group)
     return int(count.item())
-
-
-def _early_end(rank, what):
-    """The error of all processes when one is out of batches."""
-    return RuntimeError(
-        f"Detected at least one rank that exhausted inputs. Throwing across all ranks.\n  rank {rank} {what}"
-    )

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from cygrad import Tensor
-from cygrad.distributed.fsdp._sharded_parameter import ShardedParameter
 from cygrad.distributed.tensor._dtensor import DTensor
+from cygrad.distributed.tensor._sharded_parameter import ShardedParameter
 from cygrad.distributed.tensor._shards import bounds
 
 __all__ = [

@@ -234,6 +234,7 @@ def fully_shard(
                 if shard_placement_fn(parameter) not in (None, Shard(0)):
                     raise ValueError(f"fully_shard: cygrad divides parameters along dimension 0 only\n  got {name}")
     for each in modules:
+        each = each._modules.get("_orig_mod", each)  # within a compiled module, which passes all else on to it
         kind = type(each)
         unit = Unit(
             each,

@@ -20,8 +20,8 @@ from cygrad._core.engine.backward import is_selective, queue_callback, set_poll
 from cygrad.autograd import Function
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
-from cygrad.distributed.fsdp._sharded_parameter import ShardedParameter, as_dtensor
 from cygrad.distributed.tensor._dtensor import DTensor, whole
+from cygrad.distributed.tensor._sharded_parameter import ParallelParameter, ShardedParameter, as_dtensor
 from cygrad.distributed.tensor._shards import bounds, local_part
 from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate, Shard
 from cygrad.nn.parameter import Parameter
@@ -96,6 +96,11 @@ class Unit:
         found: dict = {}  # {parameter: ([(module, name)], dtype in which it travels)}
         for prefix, owner in module.named_modules():
             for name, parameter in owner._parameters.items():
+                if isinstance(parameter, ParallelParameter):
+                    raise NotImplementedError(
+                        f"fully_shard: {prefix + '.' * bool(prefix) + name} is divided by parallelize_module\n"
+                        "  to fix it: use DistributedDataParallel with the group of the other dimension of the mesh"
+                    )
                 if parameter is None or isinstance(parameter, ShardedParameter) or parameter in ignored:
                     continue
                 if parameter.dim() == 0:

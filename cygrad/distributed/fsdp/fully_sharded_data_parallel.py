@@ -10,11 +10,11 @@ from cygrad.distributed.distributed_c10d import _get_default_group
 from cygrad.distributed.fsdp import _precision, api
 from cygrad.distributed.fsdp._common_utils import _FSDPState  # noqa: F401, libraries look for it here
 from cygrad.distributed.fsdp._fully_shard import MixedPrecisionPolicy, attach
-from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values, whole_values
 from cygrad.distributed.fsdp._unit import Unit, units_in
 from cygrad.distributed.fsdp.api import *
 from cygrad.distributed.fsdp.wrap import wrap_chosen
 from cygrad.distributed.tensor._dtensor import DTensor
+from cygrad.distributed.tensor._sharded_parameter import local_values, spread_values, whole_values
 from cygrad.nn.modules import Module
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils import clip_grad_norm_

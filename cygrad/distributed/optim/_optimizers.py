@@ -86,7 +86,8 @@ def _apply_optimizer_in_backward(optimizer_class, params, optimizer_kwargs, regi
         optimizers = [cls([parameter], **options) for cls, options in zip(classes, choices)]
         parameter._in_backward_optimizers = optimizers
         if register_hook:
-            parameter.register_post_accumulate_grad_hook(_step_now)
+            # `DistributedDataParallel` removes it, and steps once gradients are averaged
+            parameter._in_backward_hook = parameter.register_post_accumulate_grad_hook(_step_now)
 
 
 def _step_now(parameter):

@@ -5,9 +5,11 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad.distributed._c10d.collectives import broadcast
 from cygrad.distributed.device_mesh import init_device_mesh
+from cygrad.distributed.tensor._conversions import converted
 from cygrad.distributed.tensor._shards import bounds, gathered, local_part
-from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate
+from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate, Shard
 from cygrad.nn.parameter import Parameter
 
 __all__ = [
@@ -103,19 +105,36 @@ class DTensor(Tensor):
         return self.as_subclass(Tensor)
 
     def full_tensor(self, *, grad_placements=None):
-        """The whole tensor, as an ordinary tensor. All processes call this. In one process gradients flow through."""
-        return whole(self.to_local(), self._spec)
+        """The whole tensor, as an ordinary tensor. All processes call this. Gradients flow through."""
+        return self.redistribute(placements=[Replicate()] * self.device_mesh.ndim).to_local()
 
     def redistribute(
         self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None, backward_dtype=None
     ):
-        """The same tensor with other placements."""
+        """The same tensor with other placements. All processes call this. Gradients flow through."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
         spec = _as_spec(device_mesh or self.device_mesh, placements)
         if self.device_mesh.size() == 1:
             return DTensor._made(self.to_local().view_as(self), spec)
-        return distribute_tensor(self.full_tensor(), spec.mesh, spec.placements)
+        if spec.mesh is not self.device_mesh:
+            raise NotImplementedError("Cross device mesh comm not supported yet!")
+        shape = self._spec.shape or tuple(self.shape)
+        local, now = self.to_local(), list(self.placements)
+        wholes = [Replicate() if isinstance(each, Shard) else target for each, target in zip(now, spec.placements)]
+        for targets in (wholes, spec.placements):  # first no process has a part along two dimensions of the mesh
+            for dim, target in enumerate(targets):
+                if now[dim] == target or targets is wholes and spec.placements[dim] == now[dim]:
+                    continue
+                length = shape[now[dim].dim] if isinstance(now[dim], Shard) else None
+                local = converted(local, now[dim], target, spec.mesh.get_group(dim), length)
+                now[dim] = target
+        return DTensor._made(local.view_as(local), replace(spec, shape=shape))
+
+    def _whole_length(self):
+        """The length of the whole along the dimension that is divided in a mesh of one dimension, if it is known."""
+        (placement,), shape = self.placements, self._spec.shape
+        return shape[placement.dim] if isinstance(placement, Shard) and shape is not None else None
 
     @property
     def device_mesh(self):
@@ -152,6 +171,9 @@ def _flat(value):
 def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
     """Spread a tensor, of which each process has the whole, over a mesh.
 
+    All processes of the mesh call this, and take the values of process `src_data_rank` of each of its dimensions; for
+    None each keeps its own.
+
     >>> import cygrad, cygrad.distributed as dist
     >>> from cygrad.distributed.tensor import Shard, distribute_tensor
     >>> mesh = dist.init_device_mesh("cpu", (1,))
@@ -167,6 +189,10 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         return tensor
     cut = spec.sharded_dim()
     local = tensor.detach()
+    if src_data_rank is not None and spec.mesh.size() > 1:
+        local = local.clone(memory_format=cygrad.contiguous_format)
+        for each in range(spec.mesh.ndim):
+            broadcast(local, group=spec.mesh.get_group(each), group_src=src_data_rank)
     if cut is not None:
         mesh_dim, dim = cut
         local = local_part(local, dim, spec.mesh.size(mesh_dim), spec.mesh.get_local_rank(mesh_dim)).clone()
@@ -231,7 +257,9 @@ def _factory(name, text):
     def factory(*size, requires_grad=False, dtype=None, layout=cygrad.strided, device_mesh=None, placements=None):
         size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
         made = getattr(cygrad, name)(size, dtype=dtype, layout=layout)
-        return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)
+        source = 0 if name.startswith("rand") else None
+        made = distribute_tensor(made, device_mesh, placements, src_data_rank=source)
+        return made.requires_grad_(requires_grad)
 
     factory.__name__ = factory.__qualname__ = name
     factory.__doc__ = f"""A DTensor of {text}.
@@ -266,4 +294,4 @@ def full(
     >>> cygrad.distributed.destroy_process_group()
     """
     made = cygrad.full(size, fill_value, dtype=dtype, layout=layout)
-    return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)
+    return distribute_tensor(made, device_mesh, placements, src_data_rank=None).requires_grad_(requires_grad)

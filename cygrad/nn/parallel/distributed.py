@@ -12,6 +12,8 @@ from cygrad.nn.modules import Module
 
 __all__ = ["DistributedDataParallel"]
 
+_OF_THIS_PROCESS = ("process_group", "_reducer", "_join_config")  # what is not pickled
+
 
 class DistributedDataParallel(Module):
     """Averages the gradients of `module` over all processes of a group, each of which computes them for its data.
@@ -78,13 +80,13 @@ class DistributedDataParallel(Module):
             process_group = device_mesh.get_group()
         self.process_group = process_group or cygrad.distributed.distributed_c10d._get_default_group()
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
+            )
         if delay_all_reduce_named_params:
             self.parameters_to_ignore.update(name for name, _ in delay_all_reduce_named_params)
-        named = [
-            (name, parameter)
-            for name, parameter in module.named_parameters()
-            if parameter.requires_grad and name not in self.parameters_to_ignore
-        ]
+        named = self._reduced(module)
         self._check(module, named, device_ids, output_device)
         self.module, self.dim = module, dim
         self.device = named[0][1].device
@@ -108,6 +110,24 @@ class DistributedDataParallel(Module):
         if init_sync:
             self._make_equal()
         self._reducer = self._made_reducer(named)
+
+    def _reduced(self, module: Module) -> list:
+        """The names and parameters of a module whose gradients are averaged."""
+        return [
+            (name, parameter)
+            for name, parameter in module.named_parameters()
+            if parameter.requires_grad and name not in self.parameters_to_ignore
+        ]
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
+
+    def __setstate__(self, state: dict) -> None:
+        """Belong to the group of all processes: that of the original does not travel, nor does a communication hook."""
+        super().__setstate__(state)
+        self.process_group = cygrad.distributed.distributed_c10d._get_default_group()
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self._reducer = self._made_reducer(self._reduced(self.module))
 
     def _check(self, module: Module, named: list, device_ids: Any, output_device: Any) -> None:
         if not named:
@@ -331,11 +351,20 @@ class DistributedDataParallel(Module):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What PyTorch logs: the world size, the rank and the number of parameters."""
+        """What PyTorch logs: who takes part, the parameters, and the settings."""
+        parameters = self._reducer.parameters
         return {
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
+            "backend_name": cygrad.distributed.get_backend(self.process_group),
             "module_name": type(self.module).__name__,
-            "num_parameter_tensors": len(self._reducer.parameters),
+            "num_parameter_tensors": len(parameters),
+            "total_parameter_size_bytes": sum(each.numel() * each.element_size() for each in parameters),
+            "iteration": self._reducer.passes,
+            "bucket_cap_bytes": self.bucket_bytes_cap,
             "bucket_sizes": ", ".join(str(bucket.flat.nbytes) for bucket in self._reducer.buckets),
+            "broadcast_buffers": int(self.broadcast_buffers),
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "static_graph": int(self.static_graph),
         }

@@ -119,7 +119,7 @@ def _joint_norm(parameters: list[Tensor], norm_type: float) -> Tensor | None:
     """The norm over all processes, if these have parts of the parameters (`fully_shard`), else None."""
     if not any(hasattr(parameter, "_spec") for parameter in parameters):
         return None
-    from cygrad.distributed.fsdp._sharded_parameter import joint_norm  # few programs shard parameters
+    from cygrad.distributed.tensor._sharded_parameter import joint_norm  # few programs shard parameters
 
     return joint_norm(parameters, norm_type)
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -63,6 +64,13 @@ module = model()
 wrapped = DistributedDataParallel(module)
 train(wrapped, ZeroRedundancyOptimizer(wrapped.parameters(), torch.optim.Adam, lr=0.01))
 keep("zero", module.parameters())
+for kind, options in (("power", {}), ("power anew", {"warm_start": False, "use_error_feedback": False})):
+    module = model()
+    wrapped = DistributedDataParallel(module)
+    state = PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2, random_seed=3, **options)
+    wrapped.register_comm_hook(state, powerSGD_hook)
+    train(wrapped, torch.optim.SGD(module.parameters(), lr=0.1))
+    keep(kind, module.parameters())
 module = model()
 wrapped = DistributedDataParallel(module)
 optimizer = torch.optim.SGD(module.parameters(), lr=0.1)

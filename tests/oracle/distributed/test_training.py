@@ -13,6 +13,7 @@ import cygrad.distributed as dist
 from cygrad import nn
 from cygrad.distributed._data_parallel.buckets import assignment_by_size
 from cygrad.distributed._fake import simulate
+from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from cygrad.distributed.fsdp import fully_shard
 from cygrad.distributed.optim import ZeroRedundancyOptimizer
 from cygrad.nn.parallel import DistributedDataParallel
@@ -106,6 +107,25 @@ def test_zero(theirs):
 
     for ours in simulate(run, SIZE):
         compare(ours, weights(folder, "zero"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("power", {}), ("power anew", {"warm_start": False, "use_error_feedback": False})]
+)
+def test_power_sgd(kind, options, theirs):
+    """It starts at the same random numbers."""
+    folder, given = theirs
+
+    def run():
+        module = model(given)
+        wrapped = DistributedDataParallel(module)
+        state = PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2, random_seed=3, **options)
+        wrapped.register_comm_hook(state, powerSGD_hook)
+        train(given, wrapped, torch.optim.SGD(module.parameters(), lr=0.1))
+        return [p.detach().numpy() for p in module.parameters()]
+
+    for ours in simulate(run, SIZE):
+        compare(ours, weights(folder, kind))
 
 
 def test_join(theirs):

@@ -79,7 +79,7 @@ def _failure_line(trace):
     """The innermost line of a traceback that is not in this package."""
     lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
     for file, number in reversed(lines):
-        if not file.startswith((_OURS, "<frozen")):
+        if not file.startswith((_OURS, "<frozen")) and not file.endswith(".pyx"):
             return f"{os.path.basename(file)}:{number}"
     return "?"
 

@@ -38,10 +38,18 @@ def launched(variables=os.environ):
     for launcher, *names in _VARIABLES:
         rank, size, local_rank, local_size = (_number(variables, name) for name in names)
         if rank >= 0 and size > 0:
-            if launcher == "srun" and local_size < 0:
+            if launcher == "mpiexec" and local_rank < 0 and _is_task_of_slurm(variables, rank, size):
+                launcher, local_rank = "srun", _number(variables, "SLURM_LOCALID")
+            if launcher == "srun":
                 local_size = _slurm_local_size(variables)
             return Launch(launcher, rank, size, local_rank, local_size)
     return None
+
+
+def _is_task_of_slurm(variables, rank, size):
+    """Whether `srun --mpi=pmi2` has set `PMI_RANK`, rather than an mpiexec that runs within a Slurm job."""
+    told = _number(variables, "SLURM_PROCID"), _number(variables, "SLURM_STEP_NUM_TASKS")
+    return told == (rank, size) and _number(variables, "SLURM_LOCALID") >= 0
 
 
 def _number(variables, name):

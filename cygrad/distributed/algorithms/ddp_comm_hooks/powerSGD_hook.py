@@ -1,5 +1,9 @@
 """PowerSGD (Vogels et al., 2019): sends matrices of low rank in place of gradients."""
 
+import math
+
+import numpy as np
+
 import cygrad
 from cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks import averaged
 from cygrad.futures import Future
@@ -54,7 +58,7 @@ class PowerSGDState:
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
-        self.generator = cygrad.Generator().manual_seed(random_seed)
+        self.rng = np.random.RandomState(random_seed)
         self.iter = 0
         self.error_dict: dict = {}
         self.q_memory_dict: dict = {}
@@ -103,46 +107,96 @@ def batched_powerSGD_hook(state, bucket):
     >>> model(cygrad.ones(3, 100)).sum().backward()
     >>> dist.destroy_process_group()
     """
-    flat = bucket.buffer()
-    side = int(flat.numel() ** 0.5)
-    square = flat[: side * side].view(side, side)
-    return _hook(state, bucket, [square, flat[side * side :]])
+    return _hook(state, bucket, None)
 
 
 def _hook(state, bucket, gradients):
-    is_full = state.iter < state.start_powerSGD_iter
-    state.maybe_increase_iter(bucket)
-    if is_full:
+    """Average a bucket: each of these gradients by itself, or, for None, all of it as one square matrix."""
+    if state.iter < state.start_powerSGD_iter:
+        state.maybe_increase_iter(bucket)
         return averaged(state.process_group, bucket.buffer())
     with cygrad.no_grad():
-        for index, gradient in enumerate(gradients):
-            _average(state, (bucket.index(), index), gradient)
+        if gradients is None:
+            _average_as_square(state, bucket.index(), bucket.buffer())
+        else:
+            _average_each(state, bucket.index(), gradients)
+    state.maybe_increase_iter(bucket)
     done: Future = Future()
     done.set_result(bucket.buffer())
     return done
 
 
-def _average(state, key, gradient):
-    """Write the approximate mean of a gradient to it."""
-    matrix = gradient.view(gradient.shape[0], -1) if gradient.dim() > 1 else gradient.view(-1, 1)
-    rank = state.rank_for(*matrix.shape)
-    state.total_numel_before_compression += matrix.numel()
-    state.total_numel_after_compression += sum(matrix.shape) * rank if rank else matrix.numel()
-    if rank is None:
-        averaged(state.process_group, gradient).wait()
-        return
+def _average_each(state, bucket, gradients):
+    """Write the approximate means of gradients to them."""
+    chosen, others = [], []
+    for index, gradient in enumerate(gradients):
+        matrix = gradient.view(gradient.shape[0], -1) if gradient.dim() > 0 else gradient.view(1, 1)
+        rank = state.rank_for(*matrix.shape)
+        state.total_numel_before_compression += matrix.numel()
+        state.total_numel_after_compression += sum(matrix.shape) * rank if rank else matrix.numel()
+        chosen += [((bucket, index), matrix, rank)] if rank else []
+        others += [] if rank else [gradient]
+    if others:
+        joint = averaged(state.process_group, cygrad.cat([each.reshape(-1) for each in others])).wait()
+        for gradient, mean in zip(others, joint.split([each.numel() for each in others]), strict=True):
+            gradient.copy_(mean.view_as(gradient))
+    if any(key not in state.q_memory_dict for key, _, _ in chosen):
+        drawn = _drawn(state, [(matrix.shape[1], rank) for _, matrix, rank in chosen], chosen[0][1])
+        state.q_memory_dict.update({key: each for (key, _, _), each in zip(chosen, drawn, strict=True)})
+    for key, matrix, _ in chosen:
+        _approximate(state, key, matrix)
+
+
+def _average_as_square(state, bucket, flat):
+    """Write the approximate mean of a whole bucket to it."""
+    side = math.ceil(math.sqrt(flat.numel()))
+    rank = min(side, state.matrix_approximation_rank)
+    state.total_numel_before_compression += flat.numel()
+    state.total_numel_after_compression += 2 * side * rank
+    square = flat.new_zeros(side * side)
+    square[: flat.numel()] = flat
+    if bucket not in state.q_memory_dict:
+        (state.q_memory_dict[bucket],) = _drawn(state, [(side, rank)], flat)
+    _approximate(state, bucket, square.view(side, side))
+    flat.copy_(square[: flat.numel()])
+
+
+def _drawn(state, shapes, like):
+    """Random matrices, the same in all processes, and for a seed the same as PyTorch's."""
+    generator = cygrad.Generator().manual_seed(int(state.rng.randint(1_000_000_000)))
+    return [cygrad.randn(1, *shape, dtype=like.dtype, generator=generator)[0].to(like.device) for shape in shapes]
+
+
+def _approximate(state, key, matrix):
+    """Write an approximation of its mean to a matrix; `state.q_memory_dict[key]` is where that starts."""
     if key in state.error_dict:
         matrix.add_(state.error_dict[key])
-    whole = matrix.clone()
-    right = state.q_memory_dict.get(key)
-    if right is None:
-        right = cygrad.randn(matrix.shape[1], rank, generator=state.generator).to(matrix)
-        right = cygrad.linalg.qr(right)[0]
+    whole = matrix.clone() if state.use_error_feedback else matrix
+    right = _orthonormal(state.q_memory_dict[key], state.orthogonalization_epsilon)
     left = averaged(state.process_group, whole @ right).wait()
-    left = cygrad.linalg.qr(left)[0]
+    left = _orthonormal(left, state.orthogonalization_epsilon)
     right = averaged(state.process_group, whole.T @ left).wait()
     matrix.copy_(left @ right.T)
     if state.use_error_feedback:
         state.error_dict[key] = whole - matrix
     if state.warm_start:
-        state.q_memory_dict[key] = cygrad.linalg.qr(right)[0]
+        state.q_memory_dict[key] = right
+    else:
+        del state.q_memory_dict[key]
+
+
+def _orthonormal(matrix, epsilon):
+    """Orthonormal columns that span those of a matrix.
+
+    epsilon: if not 0, what is added to the norms of columns that are made orthogonal one after another, instead of by
+    `qr`: columns that vanish stay 0 then.
+    """
+    if epsilon == 0:
+        is_half = matrix.dtype in (cygrad.float16, cygrad.bfloat16)  # which `qr` does not take
+        return cygrad.linalg.qr(matrix.float() if is_half else matrix)[0].to(matrix.dtype)
+    matrix = matrix.clone()
+    for index in range(matrix.shape[1]):
+        column, rest = matrix[:, index : index + 1], matrix[:, index + 1 :]
+        column.div_(column.norm() + epsilon)
+        rest.sub_((column * rest).sum(0) * column)
+    return matrix

@@ -7,11 +7,19 @@ from cygrad.distributed.tensor._shards import local_part
 from cygrad.distributed.tensor.placement_types import DTensorSpec, Shard
 from cygrad.nn.parameter import Parameter
 
-__all__ = ["ShardedParameter", "as_dtensor", "joint_norm", "local_values", "spread_values", "whole_values"]
+__all__ = [
+    "ParallelParameter",
+    "ShardedParameter",
+    "as_dtensor",
+    "joint_norm",
+    "local_values",
+    "spread_values",
+    "whole_values",
+]
 
 
 class ShardedParameter(Parameter):
-    """The rows of a parameter that this process has: its memory, `shape` and `grad` are those of the part.
+    """The rows, or columns, of a parameter that this process has: its memory, `shape` and `grad` are those of the part.
 
     Optimizers update it as any parameter. It has what a `DTensor` has: `device_mesh`, `placements`, `to_local()`,
     `full_tensor()`. In `state_dict()` it is one, and so are the tensors of its shape that an optimizer keeps for it.
@@ -51,6 +59,10 @@ class ShardedParameter(Parameter):
 
     def _mesh_dim(self):
         return next(dim for dim, placement in enumerate(self._spec.placements) if isinstance(placement, Shard))
+
+
+class ParallelParameter(ShardedParameter):
+    """One of a module whose work is divided, too: nobody gathers it."""
 
 
 def as_dtensor(local, spec):
@@ -129,5 +141,6 @@ def _local_value(parameter, value):
         and value.dim() > 0
         and value.shape == parameter._spec.shape
     ):
-        return local_part(value, 0, parameter.group.size(), parameter.group.rank()).clone()
+        _, dim = parameter._spec.sharded_dim() or (0, 0)
+        return local_part(value, dim, parameter.group.size(), parameter.group.rank()).clone()
     return value
