@@ -15,11 +15,6 @@ MODULES = frozenset(
     ).split()
 )
 
-# Kernels of whose results the values of their arguments tell the number of elements.
-OF_DATA_SIZE = frozenset(
-    {"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"}
-)
-
 # Classes of objects without arrays: kernels that take them can be called again with the same ones.
 PLAIN_TYPES = frozenset(
     {
@@ -55,7 +50,11 @@ CALLERS = frozenset(
         ("cygrad/_core/tensor/predicates.py", "is_contiguous"),  # asks for the layout, which guards know
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
-        ("_ops/random/dropout.py", "_dropped"),  # of those in `_ops/random/`, which may read values
+        # of those in `_ops/random/`, which may read values
+        ("_ops/random/dropout.py", "_dropped"),
+        *(("_ops/random/sampling.py", name) for name in ("_check_weights", "_shape_of", "bernoulli", "coins")),
+        *(("_ops/random/sampling.py", name) for name in ("gammas", "log_gammas", "multinomial", "normal")),
+        ("_ops/random/sampling.py", "poisson"),
     }
 )
 
@@ -114,13 +113,6 @@ def is_vetted(kernel):
     if module in MODULES:
         return True
     return getattr(kernel, "__name__", None) in KERNELS.get(module or "", ())
-
-
-def depends_on_values(kernel):
-    """Whether a kernel's results have as many elements as values tell."""
-    while hasattr(kernel, "func"):
-        kernel = kernel.func
-    return getattr(kernel, "__name__", None) in OF_DATA_SIZE
 
 
 def may_have_arrays(frame):

@@ -22,7 +22,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._kernels.tape.tape import refuse_step
+from cygrad._kernels.tape.calls import noted
 from cygrad._library import later
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
@@ -462,6 +462,7 @@ def one_hot_array(a, num_classes):
     return rows.reshape(*a.shape, num_classes)
 
 
+_one_hot_array = noted(one_hot_array)
 ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, inputs="self", batching=leading)
 
 
@@ -493,15 +494,21 @@ def one_hot(tensor, num_classes=-1):
     elif is_array(array) and classes != -1 or classes > 0 and are_within(array, 0, classes):
         pass
     else:
-        refuse_step("reads values", "one_hot")
-        if array.min() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if classes == -1:
-            classes = int(array.max()) + 1
-        elif array.max() >= classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
+        classes = _number_of_classes(array, classes)
     checked_lengths((*array.shape, int(classes)))
-    return record_n(ONE_HOT, one_hot_array(array, classes), (tensor,), (classes,))
+    return record_n(ONE_HOT, _one_hot_array(array, classes), (tensor,), (classes,))
+
+
+@noted
+def _number_of_classes(array, classes):
+    """Return the number of classes, of which -1 means the largest class and one; raises RuntimeError for wrong ones."""
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if classes == -1:
+        return int(array.max()) + 1
+    if array.max() >= classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return classes
 
 
 functions = publish(
