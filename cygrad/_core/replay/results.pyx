@@ -209,7 +209,7 @@ cdef int check_leftovers(Program program, list leaves, Situation now, list more)
 
 
 cpdef int add_arguments(Node root, set known) except -1:
-    """Add the tensors among the arguments of the nodes of a graph that has been used up."""
+    """Add the tensors among the arguments of the nodes of a graph that has been used up, and the leaves that it led to."""
     cdef list todo = [] if root is None else [root]
     cdef set seen = set()
     cdef Node node
@@ -225,6 +225,9 @@ cpdef int add_arguments(Node root, set known) except -1:
             target = node.target(i)
             if isinstance(target, Node):
                 todo.append(target)
+            elif isinstance(target, Tensor):
+                known.add(id(target))
+                known.add(id((<Tensor>target).grad_))
     return 0
 
 

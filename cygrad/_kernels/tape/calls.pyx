@@ -477,6 +477,11 @@ cdef int mode_of(Tape tape, cnp.ndarray array, object before, Py_ssize_t low, Py
 connect_tape(run_on_tape)
 
 
+def called(kernel, *args):
+    """Call a kernel from Python as its row would: its loops are noted, or the call is."""
+    return run_on_tape(kernel, kernel, args, {}) if tape_open else kernel(*args)
+
+
 def made_of_numbers(function, *args):
     """Call a function that makes an array of numbers alone; a replay copies what it has returned."""
     cdef Tape tape = current_tape() if tape_open else None

@@ -25,3 +25,9 @@ def whole_number(array: Any) -> int:
 def whole_numbers(array: Any) -> Any:
     """The elements of such an array, as `ndarray.tolist` returns them."""
     return array.tolist()
+
+
+@noted
+def any_true(array: Any) -> bool:
+    """Whether any element of an array is true."""
+    return bool(array.any())

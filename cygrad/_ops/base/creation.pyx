@@ -141,7 +141,8 @@ cdef object fitting(object value, dtype wanted):
     if (type(value) is int and 0 <= value < 128
             or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
         return value
-    return copying.element(value, wanted.numpy)        # checks the range, which takes longer than all the rest
+    found = copying.element(value, wanted.numpy)       # checks the range, which takes longer than all the rest
+    return found.item() if tape_open and found.dtype.kind in "biufc" else found      # of the same bits, and a number
 
 
 cdef bint fills = False        # whether a program asks for deterministic algorithms

@@ -30,7 +30,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.tape.calls cimport run_on_tape
-from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.tape.tape cimport noted_data, tape_open
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
@@ -342,7 +342,8 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     cdef Tensor result
     values = resolved(g.array)
     kernel = INDEX_BACKWARD.kernel if is_on_cpu(values) else gpu_forms.fitting(INDEX_BACKWARD.kernel, values)
-    array = kernel(values, shape, index_arrays_of_shape(shape, indices))
+    places = index_arrays_of_shape(shape, indices)
+    array = run_on_tape(kernel, kernel, (values, shape, places), {}) if tape_open else kernel(values, shape, places)
     args = shape, versions_of(indices)
     result = record1(INDEX_BACKWARD, array, g, args) if not dispatches else (
         record_n(INDEX_BACKWARD, array, (g,), args, indices))
@@ -415,7 +416,7 @@ cdef object index_put_rule(OpNode n, object g):
     indices = checked_indices(n, versions)
     kept = g
     if n.needs(0) and not accumulate:
-        kept = put_into_copy(g, indices, wrap(np.zeros((), (<Tensor>g).array.dtype)), False)
+        kept = put_into_copy(g, indices, wrap(noted_data(np.zeros((), (<Tensor>g).array.dtype))), False)
     return kept if n.needs(0) else None, pick(g, indices) if n.needs(1) else None
 
 cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
@@ -545,9 +546,9 @@ cdef bint is_single_mask(tuple indices):
 
 cdef object number_element(object number, Tensor target):
     if target.array.dtype == np.float16 and not isinstance(number, complex):
-        return cast(np.asarray(number), target.array.dtype.num)       # overflow to inf is no error: masks rely on it
+        return noted_data(cast(np.asarray(number), target.array.dtype.num))     # overflow to inf is no error: masks rely on it
     try:
-        return copying.element(number, target.array.dtype)
+        return noted_data(copying.element(number, target.array.dtype))
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
 
