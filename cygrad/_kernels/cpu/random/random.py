@@ -192,12 +192,13 @@ def spread(array, mean, std, out=None):
     """Transform standard normal numbers to another mean and standard deviation, which may be scalars or arrays."""
     if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
         return array
-    return _spread(array, np.asarray(mean, array.dtype), np.asarray(std, array.dtype), out)
+    return _spread(array, mean, std, out)
 
 
 @noted
 @silent
 def _spread(array, mean, std, out):
+    mean, std = (np.asarray(value, array.dtype) for value in (mean, std))
     return np.asarray(np.add(np.multiply(array, std, out), mean, out))
 
 
