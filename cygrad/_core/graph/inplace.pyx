@@ -39,7 +39,7 @@ from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overl
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.tape.tape cimport tape_open
-from cygrad._kernels.cpu.base.copying import copy, copy_into, empty_like, on_memory_of
+from cygrad._kernels.cpu.base.copying import contiguous, copy_into, empty_like, on_memory_of
 from cygrad._library import later
 
 complex_parts = later("cygrad._kernels.cpu.base.complex_parts")             # both are needed only for gradients of views
@@ -166,7 +166,11 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
 cdef Tensor old_value(Tensor t):
     """Return a copy with the same history."""
     settle()
-    cdef Tensor original = wrap(t.array.copy()) if not t.flags & DISPATCHES else dispatched_call("clone", t, None)
+    cdef Tensor original
+    if t.flags & DISPATCHES:
+        original = dispatched_call("clone", t, None)
+    else:
+        original = wrap(contiguous(t.array) if tape_open else t.array.copy())
     original.grad_fn_ = grad_fn_of(t)
     original.output_nr_ = t.output_nr_
     original.flags = t.flags & REQUIRES_GRAD
@@ -476,7 +480,7 @@ cdef class CopySlices(Node):
         if self.splits_view:
             part = complex_parts.from_parts(part)
         seen = self.seen(part)
-        grads = self.grads_of_fn(wrap_in_mode(copy(seen) if tape_open else seen.copy()))
+        grads = self.grads_of_fn(wrap_in_mode(contiguous(seen) if tape_open else seen.copy()))
         settle()
         if grads[0] is None:
             assign(part, zeros((), part.dtype.num) if tape_open else 0)
