@@ -157,7 +157,7 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
 
 
 cpdef int check_graph(Node root) except -1:
-    """Raise unless the graph of a result has been used up, so that its nodes hold no values."""
+    """Raise unless the graph of a result has been used up, so that the nodes that a pass may run hold no values."""
     cdef list todo = [root]
     cdef set seen = set()
     cdef Node node
@@ -176,6 +176,8 @@ cpdef int check_graph(Node root) except -1:
                 raise Unfit("a result carries a graph")
         if node.freed_by is None and holds_values((<OpNode>node).arguments):
             raise Unfit("a result carries a graph")         # else it can only raise the error that it was freed
+        if node.freed_by is not None:
+            continue                                        # a pass ends here, with that error: it sees nothing beyond
         for i in range(node.n_edges):
             target = node.target(<int>i)
             if isinstance(target, Node):
