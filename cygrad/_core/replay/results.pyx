@@ -7,6 +7,7 @@ from libc.stdint cimport uintptr_t
 
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.inplace cimport CopySlices
 from cygrad._core.graph.opdef cimport OpNode
 from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, VIEW_DEFAULT, Tensor
@@ -223,6 +224,8 @@ cpdef int add_arguments(Node root, set known) except -1:
         seen.add(id(node))
         if type(node) is OpNode and (<OpNode>node).arguments is not None:
             known.update([id(value) for value in (<OpNode>node).arguments if isinstance(value, Tensor)])
+        if type(node) is CopySlices:
+            todo.append((<CopySlices>node).fn)
         for i in range(node.n_edges):
             target = node.target(i)
             if isinstance(target, Node):

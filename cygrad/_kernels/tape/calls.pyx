@@ -11,7 +11,8 @@ returned. The arrays among the arguments are replaced by others, which a replay 
     results     must have the same shapes, dtypes and strides in each run, and lie in an argument's memory where they did so
                 in the first; other values that a function returns, such as whether all indices are within bounds, must be
                 equal. Otherwise, or if it raises an error, the run stops, and what it has changed is restored: the layer
-                above does the step as it is written
+                above does the step as it is written. Where values tell how many elements there are, the call is repeated
+                even if nobody reads these: Python may have counted them
     constants   arrays that are no tensors' and existed before, such as tables of places, are given as they are
     refused     kernels that draw random numbers, or take objects that may hold arrays out of sight
 
@@ -390,7 +391,8 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
     tape._look_at_memory()
     entry.name, entry.function, entry.args = name, call[0], call[1]
     entry.inputs, entry.constants, entry.results = given.inputs, [], []
-    entry.must_run, entry.has_lists = len(leaves) == 0, given.has_lists
+    entry.has_lists = given.has_lists
+    entry.must_run = len(leaves) == 0 or vetted.depends_on_values(name, given.arrays)
     for value in leaves:
         if type(value) in CONDITIONS:
             entry.results.append(value)

@@ -15,6 +15,11 @@ MODULES = frozenset(
     ).split()
 )
 
+# Kernels of whose results the values of their arguments tell the number of elements; `index` is one if it is given masks.
+OF_DATA_SIZE = frozenset(
+    {"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"}
+)
+
 # Classes of objects without arrays: kernels that take them can be called again with the same ones.
 PLAIN_TYPES = frozenset(
     {
@@ -110,6 +115,11 @@ def is_vetted(kernel):
     if module in MODULES:
         return True
     return getattr(kernel, "__name__", None) in KERNELS.get(module or "", ())
+
+
+def depends_on_values(name, arrays):
+    """Whether a kernel's results have as many elements as the values of its arguments tell."""
+    return name in OF_DATA_SIZE or name == "index" and any(array.dtype.kind == "b" for array in arrays[1:])
 
 
 def may_have_arrays(frame):
