@@ -405,7 +405,7 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
 
 
 def _visit_reference(survey: Survey, text: str, value: Any) -> None:
-    """A weak reference, as schedules leave in optimizers, and hooks in modules: to an object that guards see otherwise."""
+    """A weak reference, as schedules leave in optimizers, and hooks in modules: to what guards see otherwise."""
     if not isinstance(value(), (optimizers.Optimizer, Module)) or id(value()) not in survey.seen:
         survey.refuse(f"`{text}` is a `weakref.ReferenceType`, whose object may end")
 

@@ -112,7 +112,9 @@ def test_replays_end_where_values_tell_another_number_of_elements(pick):
     assert counted.replay([fewer]) is MISS
 
 
-@pytest.mark.parametrize("ask", [lambda x: bool((x > 0).any()), lambda x: int(x[0].long()), lambda x: cygrad.equal(x, x * 1)])
+@pytest.mark.parametrize(
+    "ask", [lambda x: bool((x > 0).any()), lambda x: int(x[0].long()), lambda x: cygrad.equal(x, x * 1)]
+)
 def test_replays_end_where_a_condition_is_another_one(ask):
     total = cygrad.zeros(3)
 

@@ -243,7 +243,7 @@ READS = {
     "argwhere": lambda y: len(cygrad.argwhere(y)) > 3,
     "where": lambda y: len(cygrad.where(y > 0)[0]) > 3,
     "integers": lambda y: y.long().tolist()[0] > 0,
-    "index": lambda y: range(-9, 9)[y[0].long()] > 0,
+    "index of a range": lambda y: range(-9, 9)[y[0].long()] > 0,
     "bincount": lambda y: len(y.long().abs().bincount()) > 2,
     "classes": lambda y: nn.functional.one_hot(y.long().abs()).shape[1] > 3,
     "equal": lambda y: cygrad.equal(y, cygrad.ones(4) * 2),

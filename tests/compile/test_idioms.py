@@ -149,9 +149,11 @@ def experts_of_each_token():
     def loss(net, x):
         weight, place = net[0](x).softmax(-1).topk(2)
         chosen = F.one_hot(place, 3).to(x.dtype).sum(1)
-        return ((cygrad.stack([expert(x) for expert in net[1:]], 1) * chosen[..., None]).sum(1) * weight.sum(1, True)).sum()
+        found = cygrad.stack([expert(x) for expert in net[1:]], 1) * chosen[..., None]
+        return (found.sum(1) * weight.sum(1, True)).sum()
 
-    return trained(nn.ModuleList([nn.Linear(4, 3), *(nn.Linear(4, 4) for _ in range(3))]), loss, lambda: (cygrad.randn(5, 4),))
+    net = nn.ModuleList([nn.Linear(4, 3), *(nn.Linear(4, 4) for _ in range(3))])
+    return trained(net, loss, lambda: (cygrad.randn(5, 4),))
 
 
 @idiom
@@ -251,8 +253,15 @@ def guarded_by_conditions():
 @idiom
 def drawn_by_weights():
     def step(p):
-        drawn = [cygrad.multinomial(p, 2), cygrad.multinomial(p, 3, replacement=True), cygrad.poisson(p), cygrad.bernoulli(p)]
-        return *drawn, cygrad.normal(p, 0.5), cygrad._standard_gamma(p + 1), cygrad.bernoulli(p, 0.3)
+        places = cygrad.multinomial(p, 2), cygrad.multinomial(p, 3, replacement=True)
+        return (
+            *places,
+            cygrad.poisson(p),
+            cygrad.bernoulli(p),
+            cygrad.normal(p, 0.5),
+            cygrad._standard_gamma(p + 1),
+            cygrad.bernoulli(p, 0.3),
+        )
 
     return step, lambda: (cygrad.rand(3, 4),), []
 

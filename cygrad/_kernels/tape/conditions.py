@@ -1,5 +1,6 @@
-"""Values by which Python decides how a step goes on. A replay reads them again; if one is another, the replay ends, with
-nothing done, and the step runs as it is written.
+"""Values by which Python decides how a step goes on.
+
+A replay reads them again; if one is another, the replay ends, with nothing done, and the step runs as it is written.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ What makes this safe:
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
     constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too, and so are arrays that are made
-                of Python's numbers alone (`noted_data`): a run copies them. The guards see to it that the numbers are the same.
+                of Python's numbers alone (`noted_data`): a run copies them. Guards see to it that the numbers are the same.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
     calls       Kernels whose loops cannot be noted are called again as a whole (calls.pyx).
     values      What reads elements in order to decide something calls `refuse`. Python code above the kernels that is handed

@@ -15,7 +15,7 @@ MODULES = frozenset(
     ).split()
 )
 
-# Kernels of whose results the values of their arguments tell the number of elements; `index` is one if it is given masks.
+# Kernels of whose results the values of their arguments tell the number of elements; so does `index` if given masks.
 OF_DATA_SIZE = frozenset(
     {"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"}
 )

@@ -546,7 +546,7 @@ cdef bint is_single_mask(tuple indices):
 
 cdef object number_element(object number, Tensor target):
     if target.array.dtype == np.float16 and not isinstance(number, complex):
-        return noted_data(cast(np.asarray(number), target.array.dtype.num))     # overflow to inf is no error: masks rely on it
+        return noted_data(cast(np.asarray(number), target.array.dtype.num))     # overflow to inf is no error, for masks
     try:
         return noted_data(copying.element(number, target.array.dtype))
     except OverflowError:

@@ -147,7 +147,9 @@ def _array(optional):
 
 def _nll(input, target, weight, ignore_index, reduction):
     array, classes = array_of(input), array_of(target)
-    loss, total = (nll_of if array.ndim <= 2 else _nll_of_places)(array, classes, _array(weight), ignore_index, reduction)
+    loss, total = (nll_of if array.ndim <= 2 else _nll_of_places)(
+        array, classes, _array(weight), ignore_index, reduction
+    )
     if reduction == NONE:
         loss = loss.reshape(classes.shape if array.ndim > 1 else ())
     args = ignore_index, reduction, tensor_of(total)

@@ -340,8 +340,10 @@ def embedding_bag(
 
 @noted
 def _joined_in_bags(table, places, starts, weights, mode, padding, by_frequency):
-    """Return (the results, the places as int64, the bag of each, the sizes, the rows of the maxima, for maxima which bags
-    are empty, if any is, and otherwise the factors of the gradients, if any)."""
+    """Return (the results, the places as int64, the bag of each, the sizes, the rows of the maxima, more).
+
+    The last is which bags are empty, for maxima and if any is, or the factors of the gradients, otherwise and if any.
+    """
     bags = kernels.bag_of_each(starts, len(places))
     places = places.astype(np.int64)
     counted = places != padding
