@@ -278,6 +278,31 @@ def test_a_value_that_is_read_decides(read):
             assert cygrad.equal(compiled(x), expected)
 
 
+def test_whether_modules_swap_their_parameters():
+    def make():
+        net = nn.Linear(2, 2, bias=False)
+        source = cygrad.ones(2, 2)
+
+        def step(x):
+            net.load_state_dict({"weight": source})
+            return x @ net.weight.detach()
+
+        return net, step
+
+    (net, step), (other, written) = make(), make()
+    compiled = cygrad.compile(step)
+    x = cygrad.ones(2, 2)
+    for _ in range(6):
+        compiled(x), written(x)
+    assert compiled._cygrad_step.replays() > 0
+    cygrad.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        assert cygrad.equal(compiled(x), written(x))
+    finally:
+        cygrad.__future__.set_swap_module_params_on_conversion(False)
+    assert net.weight._version == other.weight._version
+
+
 def test_a_mode_that_the_call_leaves_changed():
     @cygrad.compile
     def step(x):
