@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from cygrad import Tensor
+from cygrad.__future__ import get_swap_module_params_on_conversion
 from cygrad._core.replay.guards.state import Guard, are_same, attributes_of, is_made_in_python
 from cygrad._core.replay.guards.walk import LEAVES, Walk
 from cygrad._core.runtime.settings import _Switches
@@ -26,7 +27,7 @@ from cygrad._core.types.device import default_device, defaults
 from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 from cygrad._ops.random.source import Source
-from cygrad.compiler._watching import Reason, Watch, impurity, is_of_numpy, is_ours
+from cygrad.compiler._watching import Reason, Watch, impurity, is_of_named_tuple, is_of_numpy, is_ours
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
 from cygrad.optim import optimizer as optimizers
@@ -72,6 +73,9 @@ class Survey(Walk):
         """Check the settings of the package that the program does not check itself."""
         for holder in _SETTINGS:
             self.guard.version(holder.__name__, holder)
+        if "get_swap_module_params_on_conversion" in self._watch.own_names:
+            swaps = get_swap_module_params_on_conversion()
+            self.guard.asked("", lambda: _changed_swapping(swaps))
         if defaults.in_use:  # otherwise no thread has another default device than the CPU
             expected = default_device()
             self.guard.asked("", lambda: None if default_device() == expected else "the default device was changed")
@@ -274,6 +278,8 @@ class Survey(Walk):
                 continue
             if is_of_numpy(code):  # compiled code of the package calls it, or the walk would have come here
                 continue
+            if is_of_named_tuple(namespace):
+                continue
             if key not in made:
                 self._site = code.co_filename, code.co_firstlineno
                 self.refuse(f"it was not found how `{code.co_qualname}` was reached", "call it by its name")
@@ -399,8 +405,8 @@ def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
 
 
 def _visit_reference(survey: Survey, text: str, value: Any) -> None:
-    """A weak reference, as schedules leave in optimizers: to an object that guards see otherwise."""
-    if not isinstance(value(), optimizers.Optimizer) or id(value()) not in survey.seen:
+    """A weak reference, as schedules leave in optimizers, and hooks in modules: to what guards see otherwise."""
+    if not isinstance(value(), (optimizers.Optimizer, Module)) or id(value()) not in survey.seen:
         survey.refuse(f"`{text}` is a `weakref.ReferenceType`, whose object may end")
 
 
@@ -473,6 +479,11 @@ def _name_of(kind: type) -> str:
 
 
 # -- what `Guard` has no check for --
+
+
+def _changed_swapping(expected: bool) -> str | None:
+    is_same = get_swap_module_params_on_conversion() == expected
+    return None if is_same else "whether modules swap their parameters was changed"
 
 
 def _compare_slot(text: str, owner: Any, name: str, expected: Any) -> str | None:

@@ -56,7 +56,9 @@ _CHANGING = {
     "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
 }
 # Functions of other files that only tell what the program knows, too.
-_ASKING = frozenset([("cuda/graphs.py", "is_current_stream_capturing")])
+_ASKING = frozenset(
+    [("cuda/graphs.py", "is_current_stream_capturing"), ("__future__.py", "get_swap_module_params_on_conversion")]
+)
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
     "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
@@ -75,6 +77,7 @@ _PURE_OWNERS: tuple[type, ...] = (
     bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, property, range, set, slice, str, super,
     tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])),
     types.GeneratorType, types.MappingProxyType, BaseException, np.ndarray, np.generic, np.ufunc, np.dtype,
+    getattr(getattr(np, "_core", None), "_multiarray_umath", np).__dict__.get("_array_converter", np.ndarray),
 )  # fmt: skip
 _HANDING_OUT_ARRAYS = frozenset("tofile dump dumps fromfile frombuffer from_dlpack".split())
 _CHANGING_NUMPY = frozenset(
@@ -150,6 +153,11 @@ def is_of_numpy(code: types.CodeType) -> bool:
     return code.co_filename.startswith(_NUMPY)
 
 
+def is_of_named_tuple(namespace: dict[str, Any]) -> bool:
+    """Whether globals are those that `collections.namedtuple` gives the constructor that it writes."""
+    return namespace.keys() == {"__builtins__", "__name__", "_tuple_new"} and namespace["_tuple_new"] is tuple.__new__
+
+
 def is_ours(code: types.CodeType) -> bool:
     """Whether a function is the package's."""
     return code.co_filename.startswith(_OURS)
@@ -168,6 +176,11 @@ def _is_called_by_us(frame: types.FrameType) -> bool:
             return False
         outer = outer.f_back
     return False
+
+
+def _puts_back(code: types.CodeType) -> bool:
+    """Whether a function asks for the state of a generator only to put it back, which would be a reason by itself."""
+    return is_ours(code) and code.co_qualname in ("Draws.__init__", "note_draw")
 
 
 def _is_called_by_gpu_library(frame: types.FrameType) -> bool:
@@ -270,6 +283,8 @@ class Watch:
             self._has_read_groups = True
         changing = _CHANGING.get(place, ())
         is_known = place.startswith(_KEEPING_NOTHING) or (place, code.co_name) in _ASKING
+        if code.co_name == "get_state" and frame.f_back is not None and _puts_back(frame.f_back.f_code):
+            return
         if not is_known or changing is None or code.co_name in changing:
             self.note(f"`{code.co_qualname}` of cygrad is called, which keeps or tells more than tensors", "", frame)
         else:

@@ -240,6 +240,12 @@ READS = {
     "nonzero": lambda y: len(y.nonzero()) > 3,
     "unique": lambda y: len(y.unique()) > 1,
     "mask": lambda y: len(y[y > 0]) > 3,
+    "argwhere": lambda y: len(cygrad.argwhere(y)) > 3,
+    "where": lambda y: len(cygrad.where(y > 0)[0]) > 3,
+    "integers": lambda y: y.long().tolist()[0] > 0,
+    "index of a range": lambda y: range(-9, 9)[y[0].long()] > 0,
+    "bincount": lambda y: len(y.long().abs().bincount()) > 2,
+    "classes": lambda y: nn.functional.one_hot(y.long().abs()).shape[1] > 3,
     "equal": lambda y: cygrad.equal(y, cygrad.ones(4) * 2),
     "allclose": lambda y: cygrad.allclose(y, cygrad.ones(4) * 2),
     "data_ptr": lambda y: y.data_ptr() % 4 == 0,
@@ -270,6 +276,31 @@ def test_a_value_that_is_read_decides(read):
                     compiled(x)
                 continue
             assert cygrad.equal(compiled(x), expected)
+
+
+def test_whether_modules_swap_their_parameters():
+    def make():
+        net = nn.Linear(2, 2, bias=False)
+        source = cygrad.ones(2, 2)
+
+        def step(x):
+            net.load_state_dict({"weight": source})
+            return x @ net.weight.detach()
+
+        return net, step
+
+    (net, step), (other, written) = make(), make()
+    compiled = cygrad.compile(step)
+    x = cygrad.ones(2, 2)
+    for _ in range(6):
+        compiled(x), written(x)
+    assert compiled._cygrad_step.replays() > 0
+    cygrad.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        assert cygrad.equal(compiled(x), written(x))
+    finally:
+        cygrad.__future__.set_swap_module_params_on_conversion(False)
+    assert net.weight._version == other.weight._version
 
 
 def test_a_mode_that_the_call_leaves_changed():

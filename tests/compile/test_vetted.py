@@ -19,7 +19,9 @@ SHAPES = set("base dtype flags itemsize kind nbytes ndim num shape size strides"
 # Calls whose results say nothing about values, and functions that are noted (calls.pyx)
 BLIND = set(
     "len isinstance type id tensor_of record_n record_outputs is_array is_meta is_half has_loop is_dense are_within "
-    "first_outside check_each check_bounds first_failure _are_probabilities _out_of_range _is_any".split()
+    "first_outside check_each check_bounds first_failure _are_probabilities _out_of_range _is_any any_true _are_equal "
+    "_are_regular _are_finite _are_normal _are_within _are_in_range _has_negative _has_less_than _joined_in_bags "
+    "_number_of_classes".split()
 )
 METHODS = set("reshape transpose view swapaxes ravel astype copy squeeze conj to add broadcast_to delivered".split())
 NUMBERS = set("float int bool max min any all sum sorted range str repr".split())
@@ -29,7 +31,7 @@ SAFE = {
     "elementwise/complex.py": "require_pairs",
     "elementwise/selection.py": "bounded",
     "nn/batch_norm.py": "_check_running",
-    "nn/embeddings.py": "embedding_of_package one_hot",  # for its error; refuses the step
+    "nn/embeddings.py": "embedding_of_package embedding_bag_of_package",  # for their errors
     "nn/recurrent.py": "layer_rule",
     "nn/scaled_dot_product.py": "_is_large blocks_rule attention_by_blocks",
     "reduction/extrema.py": "share_between_equals",  # which is_open() keeps from it

@@ -163,6 +163,7 @@ INWARD = {
     ("cygrad/utils/_flops.py", "cygrad.ops._dispatch_rules"),
     ("cygrad/utils/_python_dispatch.py", "cygrad._core.registry.dispatch"),
     ("cygrad/utils/module_tracker.py", "cygrad._core.engine.backward"),
+    ("cygrad/compiler/_state.py", "cygrad.__future__"),
     ("cygrad/nn/modules/_module/conversion.py", "cygrad.__future__"),
     ("cygrad/nn/modules/_module/state.py", "cygrad.__future__"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),

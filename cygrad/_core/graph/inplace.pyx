@@ -34,11 +34,12 @@ import gc
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
-from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape, zeros
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.device.waiting cimport settle
-from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
+from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.cpu.base.copying import contiguous, copy_into, empty_like, on_memory_of
 from cygrad._library import later
 
 complex_parts = later("cygrad._kernels.cpu.base.complex_parts")             # both are needed only for gradients of views
@@ -165,7 +166,11 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
 cdef Tensor old_value(Tensor t):
     """Return a copy with the same history."""
     settle()
-    cdef Tensor original = wrap(t.array.copy()) if not t.flags & DISPATCHES else dispatched_call("clone", t, None)
+    cdef Tensor original
+    if t.flags & DISPATCHES:
+        original = dispatched_call("clone", t, None)
+    else:
+        original = wrap(contiguous(t.array) if tape_open else t.array.copy())
     original.grad_fn_ = grad_fn_of(t)
     original.output_nr_ = t.output_nr_
     original.flags = t.flags & REQUIRES_GRAD
@@ -469,17 +474,18 @@ cdef class CopySlices(Node):
             shape, strides, complex_parts.real_type(grad.array.dtype) if self.splits_base else grad.array.dtype, grad.array)
         result = complex_parts.from_parts(memory) if self.splits_base else memory
         settle()
-        result[...] = grad.array
+        assign(result, grad.array)
         shape, strides, offset = self.view_geometry
         part = restride(memory, shape, strides, offset)
         if self.splits_view:
             part = complex_parts.from_parts(part)
-        grads = self.grads_of_fn(wrap_in_mode(self.seen(part).copy()))
+        seen = self.seen(part)
+        grads = self.grads_of_fn(wrap_in_mode(contiguous(seen) if tape_open else seen.copy()))
         settle()
         if grads[0] is None:
-            part[...] = 0
+            assign(part, zeros((), part.dtype.num) if tape_open else 0)
         else:
-            part[...] = self.seen(resolved((<Tensor>grads[0]).array))
+            assign(part, self.seen(resolved((<Tensor>grads[0]).array)))
         return (wrap_in_mode(result),) + grads[1:]
 
     cdef tuple run_recorded(self, Tensor grad):
@@ -510,5 +516,13 @@ cdef class CopySlices(Node):
     cdef tuple grads_of_fn(self, Tensor part):
         grads = self.fn.call(part)
         return grads if isinstance(grads, tuple) else (grads,)
+
+cdef int assign(object target, object values) except -1:
+    """Write values into an array, by noted loops while a step is captured."""
+    if tape_open:
+        copy_into(target, values)
+    else:
+        target[...] = values
+    return 0
 
 forbid_making(CopySlices)

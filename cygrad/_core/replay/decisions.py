@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cygrad._core.graph.internals import array_of
-from cygrad._kernels.tape.calls import noted
-
-
-@noted
-def _is_true(array: Any) -> bool:
-    return bool(array)
+from cygrad._kernels.tape.conditions import is_true
 
 
 def decide(condition: Any) -> bool:
     """Return whether a tensor of one element is true. A replay that finds it otherwise ends, with nothing done."""
-    return _is_true(array_of(condition))
+    return is_true(array_of(condition))

@@ -118,7 +118,7 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
                 raise Unfit("a tensor outside of the step is changed by other means than noted loops")
             counters[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
                                        (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
-        if not is_used:
+        if not is_used or now.is_pass and is_part_of_leaf(t, now.before):
             if type(t.array) is cnp.ndarray:
                 keep_owner(tape, <cnp.ndarray>t.array, touched, owners)
             continue
@@ -135,6 +135,12 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
     program.counts.extend(counters.values())
     program.owners = list(owners.values())
     return 0
+
+
+cdef bint is_part_of_leaf(Tensor t, dict before) except -1:
+    """Whether a tensor, such as a transposed weight that a graph has saved, is a view of a leaf, which is guarded."""
+    return (t.grad_fn_ is not None and t.view is not None and t.view.base.grad_fn_ is None
+            and t.view.base.tangents is None and id(t.view.base) in before)
 
 
 cdef int enter_gradient(Program program, Tape tape, External e, Tensor former, dict before, dict touched,

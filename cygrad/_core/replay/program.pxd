@@ -48,6 +48,7 @@ cdef class Program:
     cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef str located(self, str failure)
     cdef list changed(self)
     cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)

@@ -234,7 +234,7 @@ cdef class Program:
             if failure is not None and states is not None:
                 put_numbers_back(self.lives, states)
         if failure is not None:
-            self.missed = failure
+            self.missed = self.located(failure)
             return None
         self.fill_handed(shared)
         for i in range(len(self.lives)):
@@ -344,14 +344,19 @@ cdef class Program:
                 self.launches.set_base(self.first_made - self.n_ranges + <int>i, <char*>self.lows[i])
         if failure is None:
             self.fill_handed(shared)
-        value = call()
         if failure is not None:
-            return value, failure
+            return call(), self.located(failure)
+        value = call()
         leaves = flatten(value)
         found = self.compared(leaves, arguments, twins, grads, shadows)
         if found is None and self.history is not None:
             found = self.history.difference(leaves, twins, arguments)
         return value, found
+
+    cdef str located(self, str failure):
+        """Why the last run failed, with the line of the call."""
+        site = site_of(self.launches.failed_at)
+        return failure if site is None else f"{failure}, at {site[0]}:{site[1]}"
 
     cdef list changed(self):
         """Copies of the external ranges that the step changes, and None for each other one."""

@@ -7,6 +7,7 @@ from libc.stdint cimport uintptr_t
 
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.inplace cimport CopySlices
 from cygrad._core.graph.opdef cimport OpNode
 from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, VIEW_DEFAULT, Tensor
@@ -157,7 +158,7 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
 
 
 cpdef int check_graph(Node root) except -1:
-    """Raise unless the graph of a result has been used up, so that its nodes hold no values."""
+    """Raise unless the graph of a result has been used up, so that the nodes that a pass may run hold no values."""
     cdef list todo = [root]
     cdef set seen = set()
     cdef Node node
@@ -176,6 +177,8 @@ cpdef int check_graph(Node root) except -1:
                 raise Unfit("a result carries a graph")
         if node.freed_by is None and holds_values((<OpNode>node).arguments):
             raise Unfit("a result carries a graph")         # else it can only raise the error that it was freed
+        if node.freed_by is not None:
+            continue                                        # a pass ends here, with that error: it sees nothing beyond
         for i in range(node.n_edges):
             target = node.target(<int>i)
             if isinstance(target, Node):
@@ -209,7 +212,7 @@ cdef int check_leftovers(Program program, list leaves, Situation now, list more)
 
 
 cpdef int add_arguments(Node root, set known) except -1:
-    """Add the tensors among the arguments of the nodes of a graph that has been used up."""
+    """Add the tensors among the arguments of the nodes of a graph that has been used up, and the leaves that it led to."""
     cdef list todo = [] if root is None else [root]
     cdef set seen = set()
     cdef Node node
@@ -221,10 +224,15 @@ cpdef int add_arguments(Node root, set known) except -1:
         seen.add(id(node))
         if type(node) is OpNode and (<OpNode>node).arguments is not None:
             known.update([id(value) for value in (<OpNode>node).arguments if isinstance(value, Tensor)])
+        if type(node) is CopySlices:
+            todo.append((<CopySlices>node).fn)
         for i in range(node.n_edges):
             target = node.target(i)
             if isinstance(target, Node):
                 todo.append(target)
+            elif isinstance(target, Tensor):
+                known.add(id(target))
+                known.add(id((<Tensor>target).grad_))
     return 0
 
 

@@ -24,8 +24,10 @@ from cygrad._core.tensor.transfer import to_send
 from cygrad._core.types.hook_handles import warn_if_has_hooks
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
+from cygrad._kernels.tape.tape import is_open
 from cygrad._library import later
 
+conditions = later("cygrad._kernels.tape.conditions")  # needed only to compile
 arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
 
 
@@ -38,6 +40,8 @@ def tolist(self):
     [[1, 2], [3, 4]]
     """
     _check_memory(self)
+    if is_open() and not self.is_floating_point() and not self.is_complex():
+        return conditions.whole_numbers(own_array(self, False))
     array = array_of(self)
     return (arrays.move(array, None) if is_array(array) else array).tolist()
 

@@ -8,6 +8,7 @@ from cygrad._core.types.dtypes cimport INTEGRAL, category_of_num
 from cygrad._core.runtime.thread_state cimport current_site, thread_state
 from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, dispatched_call, requires_grad
 from cygrad._kernels.cpu.base.arrays cimport value_of
+from cygrad._kernels.tape.tape cimport tape_open
 
 
 cdef extern from "frames.h":
@@ -36,7 +37,16 @@ cdef object value_in(Tensor t):
     """Return the only element, as modes and classes of `__torch_dispatch__` have it."""
     if t.flags & DISPATCHES or thread_state().dispatching:
         return dispatched_call("item", t, None)
+    if tape_open and type(t.array) is ndarray and category_of_num(t.array.dtype.num) <= INTEGRAL:
+        return decisions().whole_number(t.array)
     return value_of(t.array)
+
+
+cdef object decisions():
+    """Return the module that has a captured step test its conditions again."""
+    from cygrad._kernels.tape import conditions     # needed only to compile
+
+    return conditions
 
 
 cdef object noted(Tensor t):
@@ -79,6 +89,8 @@ cdef object only_value(Tensor t):
 cdef bint truth(Tensor t) except -1:
     cdef Py_ssize_t size = size_of(t, True)
     if size == 1:
+        if tape_open and type(t.array) is ndarray and not t.flags & DISPATCHES and not thread_state().dispatching:
+            return decisions().is_true(t.array)
         return bool(value_in(t))
     if size == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")

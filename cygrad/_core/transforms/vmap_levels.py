@@ -25,6 +25,7 @@ from weakref import ref
 from cygrad._core.graph.internals import identity_of, own_array, tensor_of
 from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._kernels.device.cupy_library import filled_like
+from cygrad._kernels.tape.calls import called
 from cygrad._library import later
 
 arrays = later("cygrad._kernels.gpu.base.arrays")  # not needed by the families, which import NoBatchingRule
@@ -38,6 +39,14 @@ class NoBatchingRule(RuntimeError):
             "There is a performance drop because we have not yet implemented the batching rule for "
             f"aten::{facts_of['vmap_name'].get(name, name)}."
         )
+
+
+def _first_of(array):
+    """A copy of the first sample of an array; zeros if there is none."""
+    one = filled_like(array, array.shape[1:], 0, array.dtype)
+    if len(array):
+        arrays.copy_into(one, array[0])
+    return one
 
 
 class Batch:
@@ -90,10 +99,7 @@ class Batch:
         """Return a tensor for the first of an argument's samples, which stands for all; zeros for an empty batch."""
         array = own_array(samples)
         self.given.append(array)
-        one = filled_like(array, array.shape[1:], 0, array.dtype)
-        if self.size:
-            arrays.copy_into(one, array[0])
-        t = tensor_of(one)
+        t = tensor_of(called(_first_of, array))
         if samples.requires_grad:
             t = t.requires_grad_().clone()  # a non-leaf, which may be changed in place
         self.set_samples(t, samples)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._kernels.tape.calls import made_of_numbers
 from cygrad._library import later
 
 graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # which imports this module
@@ -231,7 +232,7 @@ def made(place, function, *args):
     For META it is the library of meta arrays.
     """
     if place is None:
-        return function(np, *args)
+        return made_of_numbers(function, np, *args)
     with on_device(place):
         return function(library_at(place), *args)
 

@@ -11,10 +11,10 @@ returned. The arrays among the arguments are replaced by others, which a replay 
     results     must have the same shapes, dtypes and strides in each run, and lie in an argument's memory where they did so
                 in the first; other values that a function returns, such as whether all indices are within bounds, must be
                 equal. Otherwise, or if it raises an error, the run stops, and what it has changed is restored: the layer
-                above does the step as it is written
+                above does the step as it is written. Where values tell how many elements there are, the call is repeated
+                even if nobody reads these: Python may have counted them
     constants   arrays that are no tensors' and existed before, such as tables of places, are given as they are
-    refused     kernels whose results have as many elements as their values tell, that draw random numbers, or take objects
-                that may hold arrays out of sight
+    refused     kernels that draw random numbers, or take objects that may hold arrays out of sight
 
 Functions in the layer above that look at values, to choose or to raise an error, are noted in this way if they are `noted`.
 Kernels of the compiled modules in vetted.py note their loops, which costs less. Where they go on in NumPy after all, or hand
@@ -38,7 +38,7 @@ import numpy as np
 from cygrad._kernels.platform.memory_pool cimport call_kernel, connect_tape
 from cygrad._kernels.tape.programs cimport Launches
 from cygrad._kernels.tape.tape cimport (
-    INNER_BLOCK, READS, SCATTERS, WRITES, Block, Tape, Word, current_tape, tape_open)
+    INNER_BLOCK, READS, SCATTERS, WRITES, Block, Tape, Word, current_tape, noted_data, tape_open)
 
 from cygrad._library import later
 
@@ -326,9 +326,6 @@ cdef object run_on_tape(object kernel, object function, tuple args, dict kwargs)
         if not is_vetted:
             tape.refuse(f"runs a kernel that is given {hidden}", name)
         return function(*args, **kwargs)
-    if not is_vetted and vetted.depends_on_values(kernel):
-        tape.refuse("returns as many elements as values tell", name)
-        return function(*args, **kwargs)
     tape._look_at_memory()
     before, serial = len(tape.entries), tape.serial
     if not is_vetted:
@@ -394,7 +391,8 @@ cdef int note_call(Tape tape, str name, tuple call, Arguments given, list before
     tape._look_at_memory()
     entry.name, entry.function, entry.args = name, call[0], call[1]
     entry.inputs, entry.constants, entry.results = given.inputs, [], []
-    entry.must_run, entry.has_lists = len(leaves) == 0, given.has_lists
+    entry.has_lists = given.has_lists
+    entry.must_run = len(leaves) == 0 or vetted.depends_on_values(name, given.arrays)
     for value in leaves:
         if type(value) in CONDITIONS:
             entry.results.append(value)
@@ -479,6 +477,24 @@ cdef int mode_of(Tape tape, cnp.ndarray array, object before, Py_ssize_t low, Py
 
 
 connect_tape(run_on_tape)
+
+
+def called(kernel, *args):
+    """Call a kernel from Python as its row would: its loops are noted, or the call is."""
+    return run_on_tape(kernel, kernel, args, {}) if tape_open else kernel(*args)
+
+
+def made_of_numbers(function, *args):
+    """Call a function that makes an array of numbers alone; a replay copies what it has returned."""
+    cdef Tape tape = current_tape() if tape_open else None
+    if tape is None:
+        return function(*args)
+    tape.depth += 1
+    try:
+        found = function(*args)
+    finally:
+        tape.depth -= 1
+    return noted_data(found)
 
 
 @cython.final

@@ -18,6 +18,7 @@ cdef class Launches:
     cdef readonly int slots
     cdef int first_given                # the first of the slots of memory that calls give
     cdef list calls                     # (the step of a call, the call)
+    cdef object failed_at               # the place of the call at which the last run stopped, or None
     cdef list held                      # what keeps such memory alive, by slot
     cdef dict handed                    # {slot of memory that outlives a run: the Made that a call returns there}
     cdef list own                       # (the unit that uses it first, slot, bytes) of blocks with memory of their own

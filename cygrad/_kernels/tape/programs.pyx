@@ -392,6 +392,7 @@ cdef class Launches:
             self.run_range(self.checked, self.count)
             return None
         before = [PyBytes_FromStringAndSize(self.bases[<int>slot], size) for slot, size in self.restored]
+        self.failed_at = None
         failure = "was interrupted"
         try:
             failure = self.run_with_calls()
@@ -418,6 +419,7 @@ cdef class Launches:
             if call is not None:
                 failure = (<Call>call).run(self, <char**>(<Step*>self.steps)[i].context, self.held)
                 if failure is not None:
+                    self.failed_at = (<Entry>self.units[i]).place
                     return failure
                 at = i + 1
         self.run_range(at, self.count)

@@ -40,6 +40,9 @@ cdef void note_sums(replay_t replay, part_t part, replay_t finish, str kind, con
 # Note that bytes were set to constants: `count` copies of one element.
 cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept
 
+# Note that a fresh array holds what Python's numbers tell, whatever loop has written it; return the array.
+cpdef object noted_data(object array)
+
 # Note that the step went on only because values fulfil a condition: `check` must hold before each replay begins. The values
 # must be an argument's, or those that an external array has at the beginning.
 ctypedef bint (*check_t)(void* context) noexcept nogil
@@ -108,6 +111,7 @@ cdef class Entry:
     cdef Py_ssize_t unit
     cdef readonly str kind
     cdef bytes context
+    cdef bytes data                     # what it writes, if Python's numbers tell it (`noted_data`)
     cdef readonly list touches
     cdef readonly object call           # a Call (calls.pyx), or None
     cdef readonly object place          # (code object, instruction offset) of the user's line
@@ -140,4 +144,5 @@ cdef class Tape:
     cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,
                    part_t part=*, Py_ssize_t items=*, object call=*) except -1
     cdef int check(self, check_t function, str kind, const void* context, size_t size, Word* values) except -1
+    cdef int data(self, object array) except -1
     cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1

@@ -18,7 +18,8 @@ What makes this safe:
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
-    constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
+    constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too, and so are arrays that are made
+                of Python's numbers alone (`noted_data`): a run copies them. Guards see to it that the numbers are the same.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
     calls       Kernels whose loops cannot be noted are called again as a whole (calls.pyx).
     values      What reads elements in order to decide something calls `refuse`. Python code above the kernels that is handed
@@ -101,6 +102,7 @@ cdef enum:
     INNER = INNER_BLOCK
     ARGUMENT = ARGUMENT_BLOCK
     EXTERNAL = EXTERNAL_BLOCK
+    MOST_DATA = 1 << 26         # bytes of an array that a program copies
 
 
 # ------------------------------------------------------------------------------------------------- blocks
@@ -180,6 +182,11 @@ cdef class Entry:
         """What distinguishes this entry from that of another tape, or None; `blocks` pairs the blocks of both."""
         cdef Touch x, y
         cdef bytearray mine = bytearray(self.context), its = bytearray(other.context)
+        if self.data is not None and other.data is not None:
+            mine, its = bytearray(self.data), bytearray(other.data)
+            if mine != its:
+                return f"other numbers in {self.kind}"
+            return None if self.touches[0].offset == other.touches[0].offset else f"other memory in {self.kind}"
         if (self.function != other.function or len(self.touches) != len(other.touches) or len(mine) != len(its)
                 or self.kind != other.kind):
             return f"another loop ({self.kind}, then {other.kind})"
@@ -400,6 +407,27 @@ cdef class Tape:
                 self.refuse("checks values that the step itself computes")
         return 0
 
+    cdef int data(self, object array) except -1:
+        cdef Data d
+        cdef Word w
+        cdef Block block
+        cdef Entry entry
+        cdef uintptr_t at = <uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array)
+        cdef Py_ssize_t size = cnp.PyArray_NBYTES(<cnp.ndarray>array)
+        if self.reason is not None or size == 0 or size > MOST_DATA or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>array):
+            return 0
+        self._look_at_memory()
+        block = self.block_at(at, at + size)
+        if block is None or block.kind != INNER or block.covers(at - block.low, at - block.low + size):
+            return 0
+        copy = PyBytes_FromStringAndSize(<const char*>at, size)
+        d.to, d.source, d.size = <char*>at, PyBytes_AS_STRING(copy), size
+        w = word(&d, &d.to, WRITES, 0, size)
+        self.enter(_write_data, "data", &d, sizeof(d), &w, 1)
+        entry = self.entries[len(self.entries) - 1]
+        entry.data = copy                       # which keeps it alive
+        return 0
+
     cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1:
         cdef Constant c
         cdef Word w
@@ -432,6 +460,17 @@ cdef class Tape:
         entry.touches = [touch]
         self.entries.append(entry)
         return 0
+
+
+cdef struct Data:
+    char* to
+    const char* source
+    Py_ssize_t size
+
+
+cdef void _write_data(void* context) noexcept nogil:
+    cdef Data* d = <Data*>context
+    memcpy(d.to, d.source, d.size)
 
 
 cdef struct Constant:
@@ -528,6 +567,15 @@ cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_s
         _tape.constant(<uintptr_t>to, element, itemsize, count)
     except BaseException as error:
         _tape.refuse(f"noting failed ({error})")
+
+
+cpdef object noted_data(object array):
+    if tape_open and _is_here() and type(array) is cnp.ndarray:
+        try:
+            _tape.data(array)
+        except BaseException as error:
+            _tape.refuse(f"noting failed ({error})")
+    return array
 
 
 cdef void note_check(check_t check, str kind, const void* context, size_t size, Word* values) noexcept:

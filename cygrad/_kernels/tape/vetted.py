@@ -15,7 +15,7 @@ MODULES = frozenset(
     ).split()
 )
 
-# Kernels of whose results the values of their arguments tell the number of elements.
+# Kernels of whose results the values of their arguments tell the number of elements; so does `index` if given masks.
 OF_DATA_SIZE = frozenset(
     {"bincount", "distinct", "distinct_slices", "masked_select", "nonzero", "runs", "runs_of_slices"}
 )
@@ -53,9 +53,15 @@ CALLERS = frozenset(
         *(("cygrad/_core/registry/autocast.py", name) for name in ("_cast_ahead", "__init__", "holds")),
         ("cygrad/_core/replay/decisions.py", "decide"),
         ("cygrad/_core/tensor/predicates.py", "is_contiguous"),  # asks for the layout, which guards know
+        ("cygrad/_core/tensor/predicates.py", "memory_of"),
+        ("cygrad/_core/saved/saved_tensor_hooks.py", "memory_of"),
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
-        ("_ops/random/dropout.py", "_dropped"),  # of those in `_ops/random/`, which may read values
+        # of those in `_ops/random/`, which may read values
+        ("_ops/random/dropout.py", "_dropped"),
+        *(("_ops/random/sampling.py", name) for name in ("_check_weights", "_shape_of", "bernoulli", "coins")),
+        *(("_ops/random/sampling.py", name) for name in ("gammas", "log_gammas", "multinomial", "normal")),
+        ("_ops/random/sampling.py", "poisson"),
     }
 )
 
@@ -66,29 +72,24 @@ READERS: dict[str, frozenset[str]] = {
     file: frozenset(names.split())
     for file, names in {
         "elementwise/binary.py": "at_some",
-        "elementwise/logic.py": "allclose equal",
+        "elementwise/logic.py": "allclose",
         "elementwise/python_map.py": "mapped",
         "elementwise/rounding.py": "check_division",
         "image/average_pooling.py": "_norms",
-        "indexing/scattering.py": "_product_gradients _products_within index_copy index_fill_tensor_rule",
+        "indexing/scattering.py": "_product_gradients _products_within index_fill_tensor_rule",
         "indexing/take_and_mask.py": "_masked_scatter nonzero_static",
-        "linalg/cholesky.py": "cholesky_solve solve_rule",
-        "linalg/determinants.py": "det_rule _are_regular",
+        "linalg/cholesky.py": "solve_rule",
         "linalg/eigen.py": "check_phase general",
         "linalg/grouped_products.py": "_checked_ends",
         "linalg/least_squares.py": "linalg_lstsq",
         "linalg/low_rank.py": "lobpcg_rule lobpcg",
-        "linalg/svd.py": "check_phase check_finite pinv_gradient",
-        "loss/distribution_losses.py": "gaussian_nll_loss",
+        "linalg/svd.py": "check_phase pinv_gradient",
         "loss/similarity.py": "_cosine_losses",
-        "loss/soft_targets.py": "smoothed",
-        "nn/activations.py": "gumbel_softmax",
         "nn/distances.py": "renorm_rule _renorm_gradient",
-        "nn/embeddings.py": "embedding_renorm_ embedding_bag_of_package",
-        "nn/norm_scaling.py": "_leave_the_range unit",
+        "nn/embeddings.py": "embedding_renorm_",
+        "nn/norm_scaling.py": "unit",
         "nn/rectifiers.py": "_random_slopes",
-        "reduction/aggregates.py": "may_be_divided logsumexp_rule",
-        "reduction/scans.py": "cumprod_rule _by_logarithms",
+        "reduction/scans.py": "_by_logarithms",
         "reduction/searching.py": "_check_sorter",
         "reduction/segments.py": "_bounds _checked",
         "reduction/statistics.py": "check_quantiles cov observation_weights corrcoef",
@@ -116,11 +117,9 @@ def is_vetted(kernel):
     return getattr(kernel, "__name__", None) in KERNELS.get(module or "", ())
 
 
-def depends_on_values(kernel):
-    """Whether a kernel's results have as many elements as values tell."""
-    while hasattr(kernel, "func"):
-        kernel = kernel.func
-    return getattr(kernel, "__name__", None) in OF_DATA_SIZE
+def depends_on_values(name, arrays):
+    """Whether a kernel's results have as many elements as the values of its arguments tell."""
+    return name in OF_DATA_SIZE or name == "index" and any(array.dtype.kind == "b" for array in arrays[1:])
 
 
 def may_have_arrays(frame):

@@ -21,7 +21,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, is_tensor, 
 from cygrad._core.errors import messages
 from cygrad._core import operators
 cimport cygrad._kernels.cpu.base.elementwise as kernels
-from cygrad._kernels.tape.tape cimport refuse
+from cygrad._kernels.tape.tape cimport noted_data, refuse
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
@@ -307,7 +307,7 @@ cdef object pow_of_number_rule(OpNode n, object g):
     base, result = n.arguments[0], n.saved_result()
     if base == 0:
         return mul(g, where(not_negative(n.saved(0)), 0.0, float("-inf")))
-    return mul(g, conj(mul(result, log(wrap(np.asarray(base, result.array.dtype))))))
+    return mul(g, conj(mul(result, log(wrap(noted_data(np.asarray(base, result.array.dtype)))))))
 
 cdef OpDef POW_OF_NUMBER = op("pow.Scalar", pow_of_number_rule).row(
     saves=IN0 | OUT0, flags=ELEMENTWISE | PRIVATE, ufunc="power", inputs="exponent", attributes="self",

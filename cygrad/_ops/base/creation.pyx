@@ -11,7 +11,7 @@ Ranges and grids are in ranges.py, random numbers in random.py, and tensors that
 """
 
 from numpy cimport (
-    NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
+    NPY_DOUBLE, NPY_FLOAT, PyArray_DATA, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NBYTES, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
 from numpy import iinfo
@@ -35,6 +35,7 @@ from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
 from cygrad._kernels.device.unresolved cimport behind
 from cygrad._kernels.cpu.random.draw import draw
+from cygrad._kernels.tape.tape cimport note_constant, noted_data, tape_open
 from cygrad._kernels.device import cupy_library as gpu_library
 from cygrad._library import later
 from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
@@ -140,7 +141,8 @@ cdef object fitting(object value, dtype wanted):
     if (type(value) is int and 0 <= value < 128
             or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
         return value
-    return copying.element(value, wanted.numpy)        # checks the range, which takes longer than all the rest
+    found = copying.element(value, wanted.numpy)       # checks the range, which takes longer than all the rest
+    return found.item() if tape_open and found.dtype.kind in "biufc" else found      # of the same bits, and a number
 
 
 cdef bint fills = False        # whether a program asks for deterministic algorithms
@@ -240,7 +242,20 @@ cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str fu
         if wanted is not None:
             array = array.astype(wanted.numpy, copy=False)
         return fresh(array, requires_grad, function)
-    return fresh(data_array(data, wanted), requires_grad, function, None, place)
+    array = data_array(data, wanted)
+    if tape_open and holds_numbers(data):
+        noted_data(array)
+    return fresh(array, requires_grad, function, None, place)
+
+
+cdef bint holds_numbers(object data) except -1:
+    """Whether data consist of Python's numbers, in nested lists and tuples, and so come from what guards compare."""
+    if isinstance(data, (list, tuple)):
+        for each in data:
+            if not holds_numbers(each):
+                return False
+        return True
+    return isinstance(data, (int, float, complex))
 
 
 cpdef Tensor sharing(ndarray array):
@@ -320,7 +335,10 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     if place is not None:
         return delivered(filled(size_of(size, named, "zeros"), 0, wanted, place), out, requires_grad, "zeros")
     ndim = shape_to_c(size_of(size, named, "zeros"), dims)
-    return delivered(PyArray_ZEROS(ndim, dims, wanted.num, 0), out, requires_grad, "zeros")
+    array = PyArray_ZEROS(ndim, dims, wanted.num, 0)
+    if tape_open:
+        note_constant(PyArray_DATA(<ndarray>array), b"\0", 1, PyArray_NBYTES(<ndarray>array))
+    return delivered(array, out, requires_grad, "zeros")
 
 
 def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):

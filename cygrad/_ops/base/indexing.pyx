@@ -30,7 +30,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.tape.calls cimport run_on_tape
-from cygrad._kernels.tape.tape cimport refuse, tape_open
+from cygrad._kernels.tape.tape cimport noted_data, tape_open
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
@@ -43,6 +43,10 @@ from cygrad._ops.base.arguments cimport require, type_name
 from cygrad._ops.base.copying cimport apart, converted, copy_into, fill_with, warn_of_lost_part
 from cygrad._ops.base.slicing cimport SELECT, SLICE
 from cygrad._ops.base.views cimport UNSQUEEZE, alias, expanded, viewed
+
+from cygrad._library import later
+
+conditions = later("cygrad._kernels.tape.conditions")      # needed only to compile
 
 
 cdef object checks():
@@ -242,7 +246,8 @@ cdef object tensor_part(Tensor index):
     if ndim_of(index.array) == 0 and index.array.dtype.kind in "biu":
         if thread_state().modes & FORWARD and checks().is_batched(index):
             return index.long()
-        refuse("reads an index")
+        if tape_open and is_on_cpu(index.array):
+            return conditions.is_true(index.array) if is_mask(index) else int(conditions.whole_number(index.array))
         return bool(index.array) if is_mask(index) else int(index.array)
     if not is_index(index):
         raise checks().wrong_type()
@@ -337,7 +342,8 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     cdef Tensor result
     values = resolved(g.array)
     kernel = INDEX_BACKWARD.kernel if is_on_cpu(values) else gpu_forms.fitting(INDEX_BACKWARD.kernel, values)
-    array = kernel(values, shape, index_arrays_of_shape(shape, indices))
+    places = index_arrays_of_shape(shape, indices)
+    array = run_on_tape(kernel, kernel, (values, shape, places), {}) if tape_open else kernel(values, shape, places)
     args = shape, versions_of(indices)
     result = record1(INDEX_BACKWARD, array, g, args) if not dispatches else (
         record_n(INDEX_BACKWARD, array, (g,), args, indices))
@@ -386,8 +392,6 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
     cdef object array = resolved(t.array)
-    if tape_open and values is None and any([index is not None and index.dtype.kind == "b" for index in indices]):
-        refuse("returns as many elements as values tell", "index")
     if not is_on_cpu(array):
         kernel = gpu_forms.fitting(kernel, array)
     try:
@@ -412,7 +416,7 @@ cdef object index_put_rule(OpNode n, object g):
     indices = checked_indices(n, versions)
     kept = g
     if n.needs(0) and not accumulate:
-        kept = put_into_copy(g, indices, wrap(np.zeros((), (<Tensor>g).array.dtype)), False)
+        kept = put_into_copy(g, indices, wrap(noted_data(np.zeros((), (<Tensor>g).array.dtype))), False)
     return kept if n.needs(0) else None, pick(g, indices) if n.needs(1) else None
 
 cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
@@ -542,9 +546,9 @@ cdef bint is_single_mask(tuple indices):
 
 cdef object number_element(object number, Tensor target):
     if target.array.dtype == np.float16 and not isinstance(number, complex):
-        return cast(np.asarray(number), target.array.dtype.num)       # overflow to inf is no error: masks rely on it
+        return noted_data(cast(np.asarray(number), target.array.dtype.num))     # overflow to inf is no error, for masks
     try:
-        return copying.element(number, target.array.dtype)
+        return noted_data(copying.element(number, target.array.dtype))
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
 

@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.random.linspace import evenly_spaced, steps_from
 from cygrad._kernels.device.cupy_library import made
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._ops.base.arguments import integer, is_integer, require
 from cygrad._ops.base.creation import check_place, delivered, number, only_strided, type_of_new
 
@@ -56,7 +57,7 @@ def arange(
     only_strided(layout, "arange", out, device)
     place = check_place(device, pin_memory)
     if start is end is step is out is dtype is place is None and _plain(bounds):
-        return delivered(np.arange(*bounds, dtype=np.int64), None, requires_grad, "arange")
+        return delivered(noted_data(np.arange(*bounds, dtype=np.int64)), None, requires_grad, "arange")
     low, high, by = _bounds(bounds, start, end, step)
     is_whole = isinstance(low, int) and isinstance(high, int) and isinstance(by, int)
     wanted = type_of_new(dtype, out, dtype_of_number(0) if is_whole else get_default_dtype(), "arange")
@@ -321,7 +322,7 @@ def logspace(
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     exponents = made(place, evenly_spaced, low, high, count, compute)
     array = _powers(number(base, "logspace", "base", 4), exponents, wanted.numpy)
-    return _delivered(array, out, requires_grad, "logspace", (low, high, count, base))
+    return _delivered(noted_data(array), out, requires_grad, "logspace", (low, high, count, base))
 
 
 @silent

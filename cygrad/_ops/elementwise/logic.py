@@ -8,6 +8,7 @@ from cygrad._core.graph.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._kernels.device.cupy_library import require_values
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.checks.common import (
     check_unbatched,
@@ -73,7 +74,12 @@ def equal(input, other):
     require_values(x, "equal")
     if x is y and x.dtype.kind in "biu":
         return True
-    return x.shape == y.shape and not np.count_nonzero(x != y)
+    return x.shape == y.shape and _are_equal(x, y)
+
+
+@noted
+def _are_equal(x, y):
+    return not np.count_nonzero(x != y)
 
 
 # -- NaN and infinity --

@@ -16,7 +16,7 @@ from cygrad._kernels.cpu.base import chunks, copying, loop_table
 from cygrad._kernels.cpu.indexing import indexing
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.calls import called, noted
 from cygrad._kernels.tape.tape import is_open
 from cygrad._ops.base.arguments import dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
@@ -247,7 +247,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         check_bounds(where, a.shape[0] if a.ndim else 1)
     operands, args = (where.reshape(-1), array_of(added), alpha), (d, alpha, array_of(added).shape)
     if out is t and d == 0 and is_dense(a):
-        return added_within(INDEX_ADD, t, added, index, args, lambda: kernels.index_add_to(a, *operands))
+        return added_within(INDEX_ADD, t, added, index, args, lambda: called(kernels.index_add_to, a, *operands))
     return finished(INDEX_ADD, kernels.index_add(a, d, *operands), t, added, index, args, out)
 
 
@@ -473,7 +473,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     check_scatter(a.shape, where, source.shape, d)
     if out is t and where.size and is_dense(a):
         args = d, source.shape
-        return added_within(SCATTER_ADD, t, added, index, args, lambda: kernels.add_at(a, d, where, source))
+        return added_within(SCATTER_ADD, t, added, index, args, lambda: called(kernels.add_at, a, d, where, source))
     array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
 

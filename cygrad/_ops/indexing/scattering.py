@@ -17,6 +17,7 @@ from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device.cupy_library import filled_like, is_array, is_meta
+from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import rule, vectors
@@ -155,7 +156,7 @@ def _checked(t, dim, index, source, name):
 
 def _filled(t, value, dtype):
     """Return an array filled with one value, of the shape and on the device of a tensor."""
-    return filled_like(memory_of(t), tuple(t.shape), value, dtype)
+    return called(filled_like, memory_of(t), tuple(t.shape), value, dtype)
 
 
 def _scatter_reduced(t, dim, index, source, reduce, out):

@@ -19,6 +19,7 @@ from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import rule
@@ -109,7 +110,7 @@ def added(op, inputs, beta, alpha, out):
             raise messages.fits_none(op.name)
         if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in inputs):
             raise RuntimeError(f"value cannot be converted to type {messages.c_word(inputs[0])} without overflow")
-    array = op.kernel(*map(array_of, inputs), *args)
+    array = called(op.kernel, *map(array_of, inputs), *args)
     if out is None:
         return record_n(op, array, inputs, args)
     if out is inputs[0] and out.shape != array.shape:

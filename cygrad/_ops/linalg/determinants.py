@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array, is_meta
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, neg
 from cygrad._ops.base.batching.rules import leading
@@ -42,7 +43,7 @@ from cygrad._ops.linalg.solve import linalg_inv_ex
 @over_stacks(2)
 def det_array(a):
     with np.errstate(all="ignore"):
-        found = np.linalg.det(a)
+        found = as_array(np.linalg.det(a))
     return _marked(found, found == 0, a)
 
 
@@ -50,7 +51,7 @@ def _marked(found, singular, a):
     """Return nan for matrices with nan elements that LAPACK considers singular, because it never pivots on nan."""
     if type(a) is not np.ndarray or not singular.any():
         return found
-    return np.where(singular & np.isnan(a).any((-2, -1)), found.dtype.type(np.nan), found)
+    return as_array(np.where(singular & np.isnan(a).any((-2, -1)), found.dtype.type(np.nan), found))
 
 
 @in_parts(grads=0, saved=(2, 2, 2, 0))
@@ -58,22 +59,23 @@ def det_rule(n, g):
     """g * det(A) * A^-H; computed from cofactors if the stack contains a singular matrix."""
     a = n.saved(0)
     determinant = n.saved_result()
-    if _are_regular(values_of(determinant), a):
+    if _are_regular(values_of(determinant), values_of(a), bool(get_modes() & NO_GRAD)):
         return mul(as_matrix(mul(g, conjugate(determinant))), adjoint(linalg_inv_ex(a)[0]))
     is_plain = get_modes() and not is_forward()
     return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if is_plain else cofactors(a)))
 
 
+@noted
 @silent
-def _are_regular(determinants, a):
+def _are_regular(determinants, a, is_plain):
     """Whether the inverses can be used. The derivatives of an inverse need more than a determinant that is rounded."""
     if is_meta(determinants):
         return True
-    if get_modes() & NO_GRAD:
-        return np.all(determinants != 0)
-    rows = np.abs(values_of(a)).max(-1, initial=0)
+    if is_plain:
+        return bool(np.all(determinants != 0))
+    rows = np.abs(a).max(-1, initial=0)
     rounding = 4 * a.shape[-1] * np.finfo(rows.dtype).eps * np.prod(rows, -1, dtype=np.float64)
-    return np.all(np.abs(determinants) > rounding)
+    return bool(np.all(np.abs(determinants) > rounding))
 
 
 def cofactors(a):
@@ -171,6 +173,7 @@ def signs_and_logarithms(A, kind, out, title="linalg.slogdet"):
     return several(SLOGDET, kind, slogdet_arrays(array_of(t)), (t,), None, out)
 
 
+@noted
 @over_stacks(2)
 def slogdet_arrays(a):
     with np.errstate(all="ignore"):

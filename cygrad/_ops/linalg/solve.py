@@ -20,6 +20,7 @@ from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
 from cygrad._kernels.cpu.linalg.triangular import stack_of
 from cygrad._kernels.device.cupy_library import is_meta, module_of
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import neg
 from cygrad._ops.base.batching.rules import rule
@@ -44,6 +45,7 @@ from cygrad._ops.linalg.common import (
 # -- arrays --
 
 
+@noted
 @over_stacks(2, 2)
 def solve_array(a, b):
     """Return (A^-1 B, info), with broadcasting; info is the 1-based index of each matrix's first zero pivot, or 0."""
@@ -62,6 +64,7 @@ def solve_array(a, b):
     return (laid_by_columns(x) if type(x) is np.ndarray or is_meta(x) else x), info
 
 
+@noted
 @over_stacks(2)
 def inv_array(a):
     """Return (A^-1, info)."""

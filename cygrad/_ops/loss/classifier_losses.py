@@ -21,6 +21,7 @@ from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entro
 from cygrad._kernels.cpu.nn.softmax import nll as nll_array
 from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
 from cygrad._kernels.device.cupy_library import dense, is_array
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import rule
@@ -107,6 +108,9 @@ def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 
 
+_nll_of_places, _nll_backward_of_places = noted(nll_of), noted(nll_backward_array)
+
+
 # -- negative log-likelihood of tensors --
 
 
@@ -143,7 +147,9 @@ def _array(optional):
 
 def _nll(input, target, weight, ignore_index, reduction):
     array, classes = array_of(input), array_of(target)
-    loss, total = nll_of(array, classes, _array(weight), ignore_index, reduction)
+    loss, total = (nll_of if array.ndim <= 2 else _nll_of_places)(
+        array, classes, _array(weight), ignore_index, reduction
+    )
     if reduction == NONE:
         loss = loss.reshape(classes.shape if array.ndim > 1 else ())
     args = ignore_index, reduction, tensor_of(total)
@@ -171,7 +177,8 @@ NLL_BACKWARD = declare(
 def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, total_weight, self_sizes):
     """Return the gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
     g, total = array_of(grad_output), array_of(total_weight)
-    array = nll_backward_array(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
+    backward = nll_backward_array if len(self_sizes) <= 2 else _nll_backward_of_places
+    array = backward(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
     result = record_n(
         NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes), (target, weight)
     )

@@ -449,7 +449,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in CODES:
         raise ValueError(f"{reduction} is not valid")
     values = values_of(var)
-    if is_array(values) or (values.size and not values.min() >= eps):
+    if is_array(values) or _has_less_than(values, eps):
         bare = var.detach()
         var = add(var, sub(clamp(bare, min=eps), bare))
     given = of_one_type(x, y, var)
@@ -470,8 +470,14 @@ def _gaussian(call):
     return reduced_samples(losses, reduction)
 
 
+@noted
 def _has_negative(values):
     return not is_meta(values) and bool(values.size) and not values.min() >= 0 and bool((values < 0).any())
+
+
+@noted
+def _has_less_than(values, least):
+    return bool(values.size) and not values.min() >= least
 
 
 composite = {"kl_div": ELSEWHERE}

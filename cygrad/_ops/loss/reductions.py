@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.reduce import mean as mean_of_array
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import operands
@@ -63,13 +64,22 @@ def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None, hi
     function = partial(_with_args, kernel, args)
     is_large = max(a.size for a in arrays if a is not None) > chunks.SIZE
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
-        is_large = is_large and type(kernel) is FunctionType
-        losses = chunks.in_blocks(function, arrays) if is_large else function(*arrays)
+        if is_large and type(kernel) is FunctionType:
+            losses = called(_by_blocks, function, *arrays)
+        else:
+            losses = called(kernel, *arrays, *args)
         return finished(op, losses, inputs, reduction, more, kept, hint)
+    array, count = called(_sums, function, reduction, *arrays)
+    return _recorded(op, array, count, inputs, reduction, more, kept, hint)
+
+
+def _by_blocks(function, *arrays):
+    return chunks.in_blocks(function, arrays)
+
+
+def _sums(function, reduction, *arrays):
     array, count = chunks.sum_in_blocks(function, arrays)
-    if reduction == MEAN:
-        array = array / array.dtype.type(count)
-    return _recorded(op, as_array(array), count, inputs, reduction, more, kept, hint)
+    return as_array(array / array.dtype.type(count) if reduction == MEAN else array), count
 
 
 def _with_args(kernel, args, *arrays):

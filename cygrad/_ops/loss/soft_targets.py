@@ -5,6 +5,7 @@ import math
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.graph.dual import values_of
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.tape.conditions import any_true
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
@@ -66,7 +67,7 @@ def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing)
     even = neg(even, out=owned(even))
     ignored = target == ignore_index
     values = values_of(ignored)
-    if is_array(values) or values.any():
+    if is_array(values) or any_true(values):
         even = masked_fill(even, reshape(ignored, even.shape), 0.0)
     if reduction == MEAN:
         kind = sum_type(even)  # in float16 the sums may be infinite where the mean is not

@@ -34,6 +34,7 @@ from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
 from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import rule, shifting
@@ -471,13 +472,17 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     soft = softmax(div(sub(logits, log(drawn)), tau), dim)
     if not hard:
         return soft
-    found = array_of(soft)
-    one_hot = np.zeros_like(found)
-    if not found.ndim:
-        one_hot[...] = 1
-    elif found.size:
-        np.put_along_axis(one_hot, found.argmax(dim, keepdims=True), 1, dim)
-    return add(sub(tensor_of(one_hot), soft.detach()), soft)
+    return add(sub(tensor_of(_one_at_largest(array_of(soft), dim)), soft.detach()), soft)
+
+
+@noted
+def _one_at_largest(array, dim):
+    found = np.zeros_like(array)
+    if not array.ndim:
+        found[...] = 1
+    elif array.size:
+        np.put_along_axis(found, array.argmax(dim, keepdims=True), 1, dim)
+    return found
 
 
 composite = dict.fromkeys(("tanhshrink", "softsign", "softmin"), ELSEWHERE)

@@ -22,7 +22,8 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._kernels.tape.tape import refuse_step
+from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._library import later
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
@@ -216,7 +217,7 @@ def embedding_bag_rule(n, g):
         places, empty = largest
         if empty is not None:
             g = masked_fill(g, tensor_of(empty[:, None]), 0)
-        zeros = tensor_of(np.zeros(shape, array_of(g).dtype, like=array_of(g)))
+        zeros = tensor_of(noted_data(np.zeros(shape, array_of(g).dtype, like=array_of(g))))
         return scatter_add(zeros, 0, tensor_of(places), g), None
     rows, taken = index_select(g, 0, tensor_of(bags)), tensor_of(indices)
     is_sparse, padding, by_frequency = n.args[6:]
@@ -310,7 +311,7 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = tensor_of(np.arange(i.shape[0], like=array_of(i)) * i.shape[1])
+        offsets = tensor_of(noted_data(np.arange(i.shape[0], like=array_of(i)) * i.shape[1]))
         include_last_offset = False
         i, weights = reshape(i, -1), weights if weights is None else reshape(weights, -1)
     elif i.ndim != 1:
@@ -335,6 +336,24 @@ def embedding_bag(
     return embedding_bag_of_package(
         w, i, offsets, scale_grad_by_freq, MODES[mode], sparse, weights, include_last_offset, padding_idx
     )[0]
+
+
+@noted
+def _joined_in_bags(table, places, starts, weights, mode, padding, by_frequency):
+    """Return (the results, the places as int64, the bag of each, the sizes, the rows of the maxima, more).
+
+    The last is which bags are empty, for maxima and if any is, or the factors of the gradients, otherwise and if any.
+    """
+    bags = kernels.bag_of_each(starts, len(places))
+    places = places.astype(np.int64)
+    counted = places != padding
+    sizes = kernels.bag_sizes(bags, counted, len(starts))
+    if mode == MAX:
+        result, rows = kernels.largest_of_bags(table, places, bags, sizes, counted)
+        return result, places, bags, sizes, rows, sizes == 0 if is_array(sizes) or (sizes == 0).any() else None
+    result = kernels.sums_of_bags(table, places, bags, weights, counted, sizes, mode == MEAN)
+    scale = kernels.bag_scale(places, bags, sizes, mode == MEAN, by_frequency, table.dtype)
+    return result, places, bags, sizes, np.zeros(len(starts), np.int64, like=places), scale
 
 
 @typed(scale_grad_by_freq=bool, mode=int, sparse=bool, include_last_offset=bool)
@@ -391,25 +410,17 @@ def embedding_bag_of_package(
         raise messages.not_implemented_for("embedding_bag", w.dtype)
     padding = -1 if padding_idx is None else padding_idx % len(table)
     starts = starts[:-1] if include_last_offset else starts
-    bags = kernels.bag_of_each(starts, len(places))
-    places = places.astype(np.int64, copy=False)
     weights = None if per_sample_weights is None else array_of(per_sample_weights)
-    counted = places != padding
-    sizes = kernels.bag_sizes(bags, counted, len(starts))
-    scale = largest = None
-    if mode == MAX:
-        result, rows = kernels.largest_of_bags(table, places, bags, sizes, counted)
-        largest = rows, (sizes == 0 if is_array(sizes) or (sizes == 0).any() else None)
-    else:
-        result = kernels.sums_of_bags(table, places, bags, weights, counted, sizes, mode == MEAN)
-        scale = kernels.bag_scale(places, bags, sizes, mode == MEAN, scale_grad_by_freq, table.dtype)
-        rows = np.zeros(len(starts), np.int64, like=places)
+    found = _joined_in_bags(table, places, starts, weights, mode, padding, scale_grad_by_freq)
+    result, places, bags, sizes, rows, more = found
+    scale, largest = (None, (rows, more)) if mode == MAX else (more, None)
     args = places, bags, scale, largest, mode, table.shape, sparse, padding, scale_grad_by_freq
     arrays = result, bags, sizes, rows
     shown = i, o, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
     return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1, shown)
 
 
+@noted
 def _check_bags(table, places, starts, padding_idx):
     if starts.size and not is_array(starts) and starts[0] != 0:
         raise RuntimeError(
@@ -462,6 +473,7 @@ def one_hot_array(a, num_classes):
     return rows.reshape(*a.shape, num_classes)
 
 
+_one_hot_array = noted(one_hot_array)
 ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, inputs="self", batching=leading)
 
 
@@ -493,15 +505,21 @@ def one_hot(tensor, num_classes=-1):
     elif is_array(array) and classes != -1 or classes > 0 and are_within(array, 0, classes):
         pass
     else:
-        refuse_step("reads values", "one_hot")
-        if array.min() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        if classes == -1:
-            classes = int(array.max()) + 1
-        elif array.max() >= classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
+        classes = _number_of_classes(array, classes)
     checked_lengths((*array.shape, int(classes)))
-    return record_n(ONE_HOT, one_hot_array(array, classes), (tensor,), (classes,))
+    return record_n(ONE_HOT, _one_hot_array(array, classes), (tensor,), (classes,))
+
+
+@noted
+def _number_of_classes(array, classes):
+    """Return the number of classes, of which -1 means the largest class and one; raises RuntimeError for wrong ones."""
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if classes == -1:
+        return int(array.max()) + 1
+    if array.max() >= classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return classes
 
 
 functions = publish(

@@ -13,6 +13,7 @@ from cygrad._kernels.cpu.base.elementary import DIVIDE
 from cygrad._kernels.cpu.base.reduce import are_in_range
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.reduction.non_finite import are_finite
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.arithmetic import pow as power
@@ -76,7 +77,10 @@ def _over_responses(x, size, alpha, beta, k):
 def _leave_the_range(squares, k):
     """Whether sums of squares are infinite, or too small where nothing is added to them. Always no on GPUs."""
     values = values_of(squares)
-    return isinstance(values, np.ndarray) and not (are_finite(values) if k else are_in_range(values))
+    return isinstance(values, np.ndarray) and not (_are_finite(values) if k else _are_in_range(values))
+
+
+_are_finite, _are_in_range = noted(are_finite), noted(are_in_range)
 
 
 # -- division by the 2-norm --

@@ -30,6 +30,7 @@ from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
 from cygrad._kernels.device.cupy_library import as_array, beside
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.batching.rules import operands, rule
@@ -87,7 +88,7 @@ def leaky_relu_rule(n, g):
 
 
 def _leaky_gradient(g, x, slope):
-    found = fused_gradient("leaky_relu_gradient", g, x, tensor_of(np.asarray(slope, array_of(g).dtype)))
+    found = fused_gradient("leaky_relu_gradient", g, x, tensor_of(noted_data(np.asarray(slope, array_of(g).dtype))))
     return tied(where(x > 0, g, mul(g, slope)), x) if found is None else found
 
 

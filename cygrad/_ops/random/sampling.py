@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.random import random as kernels_of_memory
 from cygrad._kernels.cpu.random.random import INTEGERS, NORMALS
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks import creation as checks
@@ -224,6 +225,7 @@ def normal_numbers(shape, dtype, mean, std, generator, place):
     return kernels.draw(numbers, np.empty(shape, floating_point("normal_kernel_cpu", dtype)), NORMALS, mean, std)
 
 
+@noted
 def check_deviation(std):
     """Raise for a negative standard deviation, a number or an array; called before anything is drawn."""
     if isinstance(std, np.ndarray) or is_array(std):
@@ -260,11 +262,12 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         place = place_of(t)
 
         def draw(shape):
-            return keep_mask(shape, p, generator, place).astype(kind)
+            return kernels_of_memory.of_type(keep_mask(shape, p, generator, place), kind)
 
         found = delivered(draw(shape), out, False, "bernoulli")
         return found if out is not None else for_each_sample(found, draw)
-    return _recorded(BERNOULLI, coins(t, shape, generator, place_of(t)).astype(kind), (t,), out, (generator,))
+    drawn = kernels_of_memory.of_type(coins(t, shape, generator, place_of(t)), kind)
+    return _recorded(BERNOULLI, drawn, (t,), out, (generator,))
 
 
 def check_probability(p):
@@ -372,8 +375,8 @@ def _with_sums(kernels, weights, needed, is_repeated=False):
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise _wrong_weight(wide, is_repeated)
-    if needed > 1 and not is_meta(weights) and np.count_nonzero(weights) < weights.size:
-        _check_enough(np.count_nonzero(weights, 1), needed)
+    if needed > 1 and not is_meta(weights):
+        _check_enough(weights, needed)
     return weights, sums
 
 
@@ -386,8 +389,12 @@ def _wrong_weight(weights, is_repeated):
     return RuntimeError(f"invalid multinomial distribution (encountering probability entry {which})")
 
 
-def _check_enough(counts, needed):
+@noted
+def _check_enough(weights, needed):
     """Raise RuntimeError unless each row of weights has enough that are not 0."""
+    if np.count_nonzero(weights) == weights.size:
+        return
+    counts = np.count_nonzero(weights, 1)
     if (counts < needed).any():
         row = int((counts < needed).argmax())
         raise RuntimeError(

@@ -21,6 +21,7 @@ from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
 from cygrad._kernels.device.cupy_library import dense, is_meta
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import of_unknown_shape, reduce_along, rule, shifted_argument, shifting
@@ -93,11 +94,17 @@ def may_be_divided(result):
         return False
     values = values_of(result)
     if isinstance(values, np.ndarray) and values.itemsize > 2:
-        return are_normal(values)
-    if is_meta(values):
-        return False
+        return _are_normal(values)
+    return not is_meta(values) and _are_within(values, finfo(result.dtype).tiny)
+
+
+@noted
+def _are_within(values, least):
     sizes = np.abs(values)
-    return bool(((sizes >= finfo(result.dtype).tiny) & (sizes < np.inf)).all())
+    return bool(((sizes >= least) & (sizes < np.inf)).all())
+
+
+_are_finite, _are_normal = noted(are_finite), noted(are_normal)
 
 
 PROD = declare(
@@ -174,7 +181,7 @@ def logsumexp_rule(n, g):
     x = n.saved(0)
     result = n.saved_result()
     values = values_of(result)
-    is_plain = isinstance(values, np.ndarray) and are_finite(values)
+    is_plain = isinstance(values, np.ndarray) and _are_finite(values)
     result = restored(result, x.shape, axes, keepdim)
     if not is_plain:
         x, result = of_equal_shares(x, result, axes)

@@ -29,6 +29,8 @@ from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
 from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._kernels.device.cupy_library import is_array, is_meta
+from cygrad._kernels.tape.calls import called
+from cygrad._kernels.tape.conditions import any_true
 from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import reduce_along, rule, shifting, vectors
@@ -144,7 +146,7 @@ def cumprod_rule(n, g):
     is_zero = x == 0
     if not get_modes() & NO_GRAD or is_meta(memory_of(x)):
         return cumprod_gradient_without_division(x, g, dim)
-    if not values_of(is_zero).any():
+    if not any_true(values_of(is_zero)):
         shares = running_shares(x, g, dim)
         is_apart = 0 in array_of(x).strides  # powers (vandermonde.py): faster to divide out of place
         return div(shares, conjugate(x), out=None if is_apart else reused(shares))
@@ -164,9 +166,9 @@ def running_shares(x, g, dim):
     if reused(products) is None or is_array(array):
         return cumsum_from_end(mul(g, conjugate(products)), dim)
     if products.is_complex():
-        np.conjugate(array, out=array)
+        called(np.conjugate, array, array)
     shares = mul(g, products, out=products)
-    along.cumsum_within(memory_of(shares), dim, True)
+    called(along.cumsum_within, memory_of(shares), dim, True)
     return shares
 
 

@@ -28,6 +28,7 @@ from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.cpu.shape import diagonals as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.unresolved import memory_behind, shown_through
+from cygrad._kernels.tape.calls import made_of_numbers
 from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.base.batching.rules import leading, rule, shifting
 from cygrad._ops.base.creation import check_place, fresh, only_strided
@@ -398,7 +399,11 @@ def _triangle_indices(name, kernel, row, col, offset, dtype, device):
     kind = dtype_of_number(0) if dtype is None else as_dtype(dtype)
     if kind.name not in ("int64", "int32"):
         raise messages.not_implemented_for(name, kind)
-    return fresh(kernel(rows, columns, shift).astype(kind.numpy, copy=False), False, name, None, place)
+    return fresh(made_of_numbers(_indices, kernel, rows, columns, shift, kind.numpy), False, name, None, place)
+
+
+def _indices(kernel, rows, columns, shift, dtype):
+    return kernel(rows, columns, shift).astype(dtype, copy=False)
 
 
 composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}

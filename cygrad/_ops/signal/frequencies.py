@@ -6,6 +6,7 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.signal import fourier as kernels
 from cygrad._kernels.device.cupy_library import made
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._ops.base.arguments import integer, require, wrap_dim
 from cygrad._ops.base.creation import check_place, only_strided, type_of_new
 from cygrad._ops.creation.ranges import delivered_range
@@ -53,7 +54,7 @@ def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     checked_lengths((n,))
-    array = made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy)
+    array = noted_data(made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy))
     return delivered_range(array, out, requires_grad, f"fft_{function}")
 
 

@@ -14,6 +14,7 @@ from cygrad._core.tensor.predicates import strided
 from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._ops.base.arguments import integer
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.creation import check_place, delivered, is_sparse_layout, type_of_new
@@ -49,7 +50,7 @@ def window(function, kernel, length, periodic, more, dtype, layout, device, pin_
         raise RuntimeError(f"{function} requires non-negative window_length, got window_length={length}")
     checked_lengths((length,))
     array = made(place, kernel, length, not periodic, *more)
-    return delivered(array.astype(wanted.numpy), None, requires_grad, function)
+    return delivered(noted_data(array.astype(wanted.numpy)), None, requires_grad, function)
 
 
 @facts(overloads="17")
@@ -159,7 +160,7 @@ def shaped(function, kernel, length, more, sym, dtype, layout, device, requires_
     checked_lengths((length,))
     more = tuple(value.detach().item() if isinstance(value, Tensor) else value for value in more)
     array = made(place, kernel, length, bool(sym), *more)
-    return delivered(array.astype(wanted.numpy), None, requires_grad, function)
+    return delivered(noted_data(array.astype(wanted.numpy)), None, requires_grad, function)
 
 
 @facts(in_python=True)

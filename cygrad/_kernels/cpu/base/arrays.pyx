@@ -222,6 +222,10 @@ cdef cnp.ndarray one_block(cnp.ndarray a):
     for i in range(cnp.PyArray_NDIM(a)):
         if cnp.PyArray_STRIDES(a)[i] == 0:      # NumPy would sort broadcast dimensions first
             return dense(a)
+    if tape_open:                               # the same by a noted loop
+        out = np.empty_like(a, order="K", subok=False)
+        copy_array(out, a)
+        return out
     return cnp.PyArray_NewCopy(a, cnp.NPY_KEEPORDER)
 
 

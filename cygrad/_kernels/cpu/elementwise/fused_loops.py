@@ -13,6 +13,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.platform.thresholds import PIECE
+from cygrad._kernels.tape.calls import noted
 
 GATED = LOOPS.GATED
 RUN = 1024  # elements per work item of GATED
@@ -99,6 +100,7 @@ def _has_gated(a):
     return type(a) is np.ndarray and loop_table.has_loops(a) and a.size > 0
 
 
+@noted
 def _run_gated(a, g, dim):
     half = (*a.shape[:dim], a.shape[dim] // 2, *a.shape[dim + 1 :])
     if g is not None and g.shape != half:

@@ -44,6 +44,7 @@ def values_beside_infinite(a):
     return np.where(is_infinite[..., 0], np.nan, values(np.where(is_infinite, 0, a))).astype(a.real.dtype)
 
 
+@noted
 def first_not_finite(a, good=np.isfinite):
     """The index of the first matrix whose elements are not all good, or None."""
     if is_meta(a):

@@ -12,6 +12,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.random.draw import DRAWS, draw, scaled
 from cygrad._kernels.cpu.random.random import spread
 from cygrad._kernels.cpu.random.twister import KINDS, are_weights, draw_alike, draw_each, draw_picks
+from cygrad._kernels.tape.calls import noted
 
 __all__ = ["draw", "spread"]
 
@@ -110,7 +111,12 @@ def keep_mask(numbers, shape, probability):
         if probability.shape != shape:
             probability = np.broadcast_to(probability, shape)
         return _each(numbers, KINDS.CHANCES, probability)
-    return draw(numbers, np.empty(shape, _SINGLE), DRAWS.COINS, probability) != 0
+    return _are_set(draw(numbers, new_array(shape, _SINGLE.num), DRAWS.COINS, probability))
+
+
+@noted
+def _are_set(drawn):
+    return drawn != 0
 
 
 def scaled_coins(numbers, shape, probability, scale):
@@ -130,6 +136,7 @@ def _wide(dtype):
     return _DOUBLE if dtype == _DOUBLE else _SINGLE
 
 
+@noted
 def running_weights(weights):
     """Return True; None if a weight is negative or the sum of a row is 0 or not finite."""
     valid = are_weights(weights)
@@ -149,10 +156,14 @@ def picked(numbers, weights, edges, count):
     return draw_picks(numbers, _made(weights), count) if drawn is None else drawn
 
 
-@silent
 def picked_once(numbers, weights, edges, count):
     """Like `picked`, but without repeating an index within a row."""
-    waiting = draw(numbers, np.empty_like(weights), DRAWS.EXPONENTIALS, 1)
+    return _first(weights, draw(numbers, np.empty_like(weights), DRAWS.EXPONENTIALS, 1), count)
+
+
+@noted
+@silent
+def _first(weights, waiting, count):
     rates = np.divide(weights, waiting).astype(_wide(weights.dtype), copy=False)
     if count == 1:
         return rates.argmax(1)[:, None]
@@ -182,8 +193,12 @@ def binomial(numbers, trials, chance, shape):
 
 def gamma(numbers, concentration):
     """Gamma-distributed numbers with these concentrations and rate 1."""
-    drawn = _each(numbers, KINDS.SHAPES, concentration)
-    return np.maximum(drawn, np.finfo(drawn.dtype).tiny).astype(concentration.dtype, copy=False)
+    return _above_zero(_each(numbers, KINDS.SHAPES, concentration), concentration.dtype)
+
+
+@noted
+def _above_zero(drawn, dtype):
+    return np.maximum(drawn, np.finfo(drawn.dtype).tiny).astype(dtype, copy=False)
 
 
 def log_gamma(numbers, concentration):

@@ -18,6 +18,8 @@ from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.random.draw import DRAWS, draw
 from cygrad._kernels.cpu.random.twister import KINDS, lie_between
+from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import refuse_step
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
@@ -27,6 +29,7 @@ UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = LOOPS.UNIFORM, LOOPS.SHAPE_DRAWS, LOOP
 UNIFORMS, NORMALS, EXPONENTIALS = DRAWS.UNIFORMS, DRAWS.NORMALS, DRAWS.EXPONENTIALS
 COINS, INTEGERS, SHUFFLED = DRAWS.COINS, DRAWS.INTEGERS, DRAWS.SHUFFLED
 _PIECE = 128  # numbers transformed together
+_IN_NUMPY = "draws random numbers in NumPy"
 
 
 @silent
@@ -159,6 +162,7 @@ def gaussian(numbers, shape, dtype):
 
 def _pairs(draw, shape, dtype):
     """Complex numbers with independent parts."""
+    refuse_step(_IN_NUMPY)
     part = np.float32 if dtype.itemsize == 8 else np.float64
     return draw((*shape, 2), part).view(dtype)[..., 0]
 
@@ -188,11 +192,13 @@ def spread(array, mean, std, out=None):
     """Transform standard normal numbers to another mean and standard deviation, which may be scalars or arrays."""
     if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
         return array
-    return _spread(array, np.asarray(mean, array.dtype), np.asarray(std, array.dtype), out)
+    return _spread(array, mean, std, out)
 
 
+@noted
 @silent
 def _spread(array, mean, std, out):
+    mean, std = (np.asarray(value, array.dtype) for value in (mean, std))
     return np.asarray(np.add(np.multiply(array, std, out), mean, out))
 
 
@@ -205,6 +211,7 @@ def whole_numbers(numbers, shape, low, high, dtype):
     return np.asarray(numbers.integers(low, high, shape)).astype(dtype)
 
 
+@noted
 def are_probabilities(array):
     """Whether all elements are in [0, 1]; NaN is not."""
     found = lie_between(array, 0, 1)
@@ -214,10 +221,17 @@ def are_probabilities(array):
     return not wide.size or (amin(wide).item() >= 0 and amax(wide).item() <= 1)
 
 
+@noted
 def are_rates(array):
     """Whether no element is negative or NaN."""
     found = lie_between(array, 0, math.inf)
     return bool((array >= 0).all()) if found is None else found
+
+
+@noted
+def of_type(array, dtype):
+    """A copy in another type."""
+    return array.astype(dtype)
 
 
 def keep_mask(numbers, shape, probability):
@@ -262,6 +276,7 @@ def picked(numbers, weights, edges, count):
 @silent
 def picked_once(numbers, weights, edges, count):
     """Like `picked`, but without repeating an index within a row."""
+    refuse_step(_IN_NUMPY)
     # the smallest exponential waiting times, as of events that occur at these rates
     waiting = numbers.standard_exponential(weights.shape)
     np.divide(waiting, weights, waiting)
@@ -277,6 +292,7 @@ def picked_once(numbers, weights, edges, count):
 
 def poisson(numbers, rates):
     """Poisson numbers in the type of `rates`, which must not be negative."""
+    refuse_step(_IN_NUMPY)
     return (
         blocks.in_blocks(partial(_poisson, numbers), (rates,)) if rates.size > blocks.SIZE else _poisson(numbers, rates)
     )
@@ -324,6 +340,7 @@ def log_normal(numbers, shape, dtype, mean, std):
 
 def log_gamma(numbers, concentration):
     """Logarithms of gamma-distributed numbers with these concentrations, all float64."""
+    refuse_step(_IN_NUMPY)
     with np.errstate(all="ignore"):
         return np.log(numbers.standard_gamma(concentration + 1)) - (
             numbers.standard_exponential(concentration.shape) / concentration

@@ -8,7 +8,7 @@ cimport numpy as cnp
 
 from libc.string cimport memset
 
-from cygrad._kernels.tape.tape cimport WRITES, Tape, Word, current_tape, note, refuse_always, tape_open, word
+from cygrad._kernels.tape.tape cimport READS, WRITES, Tape, Word, current_tape, note, refuse_always, tape_open, word
 from cygrad._kernels.cpu.base.arrays cimport empty, is_plain
 from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
 
@@ -265,7 +265,6 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
 
 def lie_between(cnp.ndarray array not None, double low, double high):
     """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
-    refuse_always("reads probabilities, to check them")
     cdef int type = _type_of(cnp.PyArray_TYPE(array))
     if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
         return None
@@ -284,7 +283,6 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
 
     `what` is one of the kinds of parameters in `KINDS`; for chances the result is an array of bool.
     """
-    refuse_always("draws random numbers with a parameter for each")
     cdef int typenum = cnp.PyArray_TYPE(first)
     cdef bint is_float = typenum == cnp.NPY_FLOAT
     cdef Py_ssize_t size = cnp.PyArray_SIZE(first)
@@ -297,12 +295,44 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
         raise TypeError("only numbers of trials take two parameters")
     cdef cnp.ndarray out = empty(cnp.PyArray_NDIM(first), cnp.PyArray_DIMS(first),
                                  cnp.NPY_BOOL if what == BY_CHANCE else typenum)
-    cdef const void* others = NULL if second is None else cnp.PyArray_DATA(second)
+    cdef Samples samples
+    memset(&samples, 0, sizeof(samples))
+    samples.state, samples.lock, samples.what, samples.is_float = &numbers.state, &numbers.lock, what, is_float
+    samples.first, samples.out, samples.size = cnp.PyArray_DATA(first), cnp.PyArray_DATA(out), size
+    samples.second = NULL if second is None else cnp.PyArray_DATA(second)
+    if tape_open:
+        _note_samples(numbers, &samples, cnp.PyArray_NBYTES(first), cnp.PyArray_NBYTES(out))
     with nogil:
-        cygrad_acquire(&numbers.lock)
-        sample_each(&numbers.state, what, is_float, cnp.PyArray_DATA(first), others, cnp.PyArray_DATA(out), size)
-        cygrad_release_lock(&numbers.lock)
+        _sample(&samples)
     return out
+
+
+cdef struct Samples:                # numbers with parameters of their own, or indices drawn by weights
+    twister* state
+    cygrad_lock* lock
+    int what
+    bint is_float
+    const void* first
+    const void* second
+    void* out
+    Py_ssize_t size
+
+
+cdef void _sample(void* context) noexcept nogil:
+    cdef Samples* s = <Samples*>context
+    cygrad_acquire(s.lock)
+    sample_each(s.state, s.what, s.is_float, s.first, s.second, s.out, s.size)
+    cygrad_release_lock(s.lock)
+
+
+cdef int _note_samples(Twister numbers, Samples* samples, Py_ssize_t given, Py_ssize_t drawn) except -1:
+    cdef Word[3] words
+    words[0] = word(samples, &samples.first, READS, 0, given)
+    words[1] = word(samples, &samples.second, READS, 0, given)
+    words[2] = word(samples, &samples.out, WRITES, 0, drawn)
+    note_stream(numbers)
+    note(_sample, "draw", samples, sizeof(Samples), words, 3)
+    return 0
 
 
 cdef bint _is_matrix(cnp.ndarray weights) noexcept:
@@ -338,30 +368,54 @@ def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_
     The weights have been checked by the caller. None, and nothing is drawn, if they are not a dense matrix of floats or
     doubles with at least one column.
     """
-    refuse_always("draws indices by weights")
     if not _is_matrix(weights) or cnp.PyArray_DIM(weights, 1) < 1 or count < 0:
         return None
     cdef cnp.npy_intp[2] shape
     shape[0], shape[1] = cnp.PyArray_DIM(weights, 0), count
     cdef cnp.npy_intp length = cnp.PyArray_DIM(weights, 1)
     cdef cnp.ndarray out = empty(2, shape, cnp.NPY_INT64), sums = empty(1, &length, cnp.PyArray_TYPE(weights))
+    cdef Picks picks
+    memset(&picks, 0, sizeof(picks))
+    picks.state, picks.lock, picks.is_float = &numbers.state, &numbers.lock, cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT
+    picks.weights, picks.sums, picks.out = cnp.PyArray_DATA(weights), cnp.PyArray_DATA(sums), cnp.PyArray_DATA(out)
+    picks.rows, picks.length, picks.count = shape[0], length, count
+    if tape_open:
+        _note_picks(numbers, &picks, cnp.PyArray_NBYTES(weights), cnp.PyArray_NBYTES(sums), cnp.PyArray_NBYTES(out))
     if cnp.PyArray_SIZE(weights) <= RELEASE_ABOVE and cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
-        _pick(numbers, weights, sums, out)
+        _pick(&picks)
     else:
         with nogil:
-            _pick(numbers, weights, sums, out)
+            _pick(&picks)
     return out
 
 
-cdef void _pick(Twister numbers, cnp.ndarray weights, cnp.ndarray sums, cnp.ndarray out) noexcept nogil:
-    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
-    cdef Py_ssize_t count = cnp.PyArray_DIM(out, 1)
-    cdef int64_t* to = <int64_t*>cnp.PyArray_DATA(out)
-    cygrad_acquire(&numbers.lock)
-    if cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT:
-        pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums), to, rows,
-                       length, count)
+cdef struct Picks:
+    twister* state
+    cygrad_lock* lock
+    bint is_float
+    const void* weights
+    void* sums
+    void* out
+    Py_ssize_t rows
+    Py_ssize_t length
+    Py_ssize_t count
+
+
+cdef void _pick(void* context) noexcept nogil:
+    cdef Picks* p = <Picks*>context
+    cygrad_acquire(p.lock)
+    if p.is_float:
+        pick_by_floats(p.state, <const float*>p.weights, <float*>p.sums, <int64_t*>p.out, p.rows, p.length, p.count)
     else:
-        pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums), to, rows,
-                        length, count)
-    cygrad_release_lock(&numbers.lock)
+        pick_by_doubles(p.state, <const double*>p.weights, <double*>p.sums, <int64_t*>p.out, p.rows, p.length, p.count)
+    cygrad_release_lock(p.lock)
+
+
+cdef int _note_picks(Twister numbers, Picks* picks, Py_ssize_t given, Py_ssize_t room, Py_ssize_t drawn) except -1:
+    cdef Word[3] words
+    words[0] = word(picks, &picks.weights, READS, 0, given)
+    words[1] = word(picks, &picks.sums, WRITES, 0, room)
+    words[2] = word(picks, &picks.out, WRITES, 0, drawn)
+    note_stream(numbers)
+    note(_pick, "draw", picks, sizeof(Picks), words, 3)
+    return 0

@@ -179,6 +179,7 @@ def first_along(a, axis, k, largest):
     return _first_along(a, axis, k, largest)
 
 
+@noted
 def _by_loop(a, axis, k, largest, what=0, rank=0):
     is_last = axis == a.ndim - 1
     rows = dense(a if is_last else a.swapaxes(axis, -1))
