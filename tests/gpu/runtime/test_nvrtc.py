@@ -61,9 +61,13 @@ def of_shapes(x):
     images = x.view(2, 3, -1)
     F.batch_norm(images, None, None, training=True).sum().backward()
     x.flatten().topk(3)
-    for heads in (16, 32, 64, 128):
-        q = x.flatten()[: 4 * heads].view(1, 1, 4, heads)
-        F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+    for precision in ("highest", "high"):
+        torch.set_float32_matmul_precision(precision)
+        for heads in (20, 32, 64, 128):
+            for count in (1, 100):  # fewer heads than multiprocessors, and more
+                q = x.flatten()[: 4 * heads].view(1, 1, 4, heads).expand(count, 1, 4, heads)
+                F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+    torch.set_float32_matmul_precision("highest")
 
 
 def recurrent(x):
