@@ -49,7 +49,8 @@ def steps(x):
     weight.grad = torch.ones_like(weight)
     for name in OPTIMIZERS:
         getattr(torch.optim, name)([weight]).step()
-    torch.optim.Adam([weight], capturable=True).step()
+        if name not in ("SGD", "Adagrad"):
+            getattr(torch.optim, name)([weight], capturable=True).step()
     scaler, sgd = torch.amp.GradScaler("cuda"), torch.optim.SGD([weight])
     scaler.scale(torch.ones((), device="cuda"))
     scaler.step(sgd)

@@ -110,7 +110,9 @@ TENSOR_CORES = {
         "pack_halves(KIND, made, high, low)"
     ),
 }
-TENSOR_CORES = {re.compile(rf'asm\s*(?:volatile\s*)?\(\s*"{text}\s*\)\s*;'): call for text, call in TENSOR_CORES.items()}
+TENSOR_CORES = {
+    re.compile(rf'asm\s*(?:volatile\s*)?\(\s*"{text}\s*\)\s*;'): call for text, call in TENSOR_CORES.items()
+}
 
 
 def for_the_cpu(text):

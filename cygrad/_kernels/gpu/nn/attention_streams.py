@@ -45,7 +45,7 @@ _PARTS = (
 #define LANE (int)(threadIdx.x & 31)
 #define THREADS 128
 #define ROWS (64 * DEEP)                // of a block: DEEP products of 16 for each warp
-#define ROOM (D / EACH + 1)             // chunks of a row in shared memory: odd, so that eight rows lie in different banks
+#define ROOM (D / EACH + 1)             // chunks of a row in shared memory: odd, for eight rows in different banks
 #define HALF_ROOM (2 * COLS * ROOM)     // of the two tiles that are copied at a time
 #define ROW(m, e) (int)((WARP * DEEP + (m)) * 16 + (LANE >> 2) + (e) / 2 * 8)
 #define COLUMN(n, e) (int)((n) * 8 + (LANE & 3) * 2 + (e) % 2)
@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_stream(
             float sum = total[m][h];
             sum += __shfl_xor_sync(0xffffffffu, sum, 1);
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            const float factor = sum == 0 ? 0.0f : 1 / sum;  // there is nothing to see for a query whose keys are all hidden
+            const float factor = sum == 0 ? 0.0f : 1 / sum;  // a query may have only hidden keys
             #pragma unroll
             for (int n = 0; n < D / 8; n++) result[m][n][2 * h] *= factor, result[m][n][2 * h + 1] *= factor;
             const whole query = first + ROW(m, 2 * h);
@@ -288,7 +288,7 @@ _BACKWARD = Program(
     + "#define DEEP 1\n"
     + _PARTS
     + f"""
-// The logarithm of a query's sum in units of log(2), and its dot product; no key has a weight for one that is not there.
+// The logarithm of a query's sum in units of log(2), infinite for one that is not there, and its dot product.
 __device__ inline float2 of_query(const float* logs, const float* dots, whole query, whole queries) {{
     const float log = query < queries ? logs[query] * LOG2E : infinity(0.0f);
     return make_float2(log == -infinity(0.0f) ? infinity(0.0f) : log, query < queries ? dots[query] : 0.0f);
