@@ -56,7 +56,7 @@ _CHANGING = {
     "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
 }
 # Functions of other files that only tell what the program knows, too.
-_ASKING = frozenset([("cuda/graphs.py", "is_current_stream_capturing")])
+_ASKING = frozenset([("cuda/graphs.py", "is_current_stream_capturing"), ("cuda/devices.py", "is_available")])
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
     "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
