@@ -87,7 +87,7 @@ def main():
 
         from cygrad._kernels.gpu.libraries import cublas_lt
 
-        cublas_lt.library = lambda: blas_lt.Library  # loaded by name on a GPU
+        cublas_lt.library = lambda: blas_lt.Library  # type: ignore[assignment]  # loaded by name on a GPU
         print("| step | launches | calls of CuPy |\n|---|---|---|")
         for name in sys.argv[1:] or known:
             launches, calls = counted(known[name], cupy_standin)
