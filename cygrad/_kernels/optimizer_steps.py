@@ -97,6 +97,20 @@ def counted_step(name, rows):
     counted_formulas.step(name, rows)
 
 
+def muon_momenta(grads, averages, momentum, nesterov):
+    """`matrices.momenta` of arrays on a GPU."""
+    from cygrad._kernels.gpu.optim import matrices  # needed only for GPUs
+
+    return matrices.momenta(grads, averages, momentum, nesterov)
+
+
+def muon_move(params, updates, shrink, rate):
+    """`matrices.move` of arrays on a GPU."""
+    from cygrad._kernels.gpu.optim import matrices  # needed only for GPUs
+
+    matrices.move(params, updates, shrink, rate)
+
+
 def formula_in_place(param, grad, state, arguments):
     """One step of `formulas.step` on arrays in memory; return False, with nothing done, for arrays of other kinds.
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.internals import array_of, arrays_for_update, memory_of, tensor_of
+from cygrad._kernels.optimizer_steps import muon_momenta, muon_move
 from cygrad.optim._checks import check_learning_rate, refuse_sparse
 from cygrad.optim.optimizer import Optimizer, loss_of
 
@@ -106,24 +108,44 @@ class Muon(Optimizer):
                     self._change(params, group)
         return loss
 
+    def _change_together(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        """Update parameters of one shape and type on a GPU."""
+        averages = [self._average(param) for param in params]
+        grads = [array_of(param.grad) for param in params if param.grad is not None]
+        arrays = arrays_for_update([*params, *averages])
+        momenta = muon_momenta(grads, arrays[len(params) :], float(group["momentum"]), bool(group["nesterov"]))
+        found = orthogonalized(tensor_of(momenta), group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr, factor = float(group["lr"]), _factor(params[0], group["adjust_lr_fn"])
+        updates = list(memory_of(found))
+        muon_move(arrays[: len(params)], updates, 1 - lr * group["weight_decay"], lr * factor)
+
     def _change(self, params: list[Tensor], group: dict[str, Any]) -> None:
-        first, updates = params[0], [self._update(param, group) for param in params]
-        given = cygrad.stack(updates) if len(params) > 1 else updates[0]
-        found = orthogonalized(given, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr, factor = float(group["lr"]), _factor(first, group["adjust_lr_fn"])
-        for param, update in zip(params, found if len(params) > 1 else (found,)):
+        if params[0].is_cuda:
+            self._change_together(params, group)
+            return
+        for param in params:
+            update = orthogonalized(
+                self._update(param, group), group["ns_coefficients"], group["ns_steps"], group["eps"]
+            )
+            lr, factor = float(group["lr"]), _factor(param, group["adjust_lr_fn"])
             param.mul_(1 - lr * group["weight_decay"])
             param.sub_(update, alpha=lr * factor)
 
-    def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Update the momentum with the gradient and return the matrix to orthogonalize."""
+    def _average(self, param: Tensor) -> Tensor:
+        """Return the running average of a parameter's gradients, zeros at first."""
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        grad, state, momentum = param.grad, self.state[param], group["momentum"]
-        assert grad is not None
+        state = self.state[param]
         if not state:
-            state["momentum_buffer"] = cygrad.zeros_like(grad)
+            assert param.grad is not None
+            state["momentum_buffer"] = cygrad.zeros_like(param.grad)
         average: Tensor = state["momentum_buffer"]
+        return average
+
+    def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
+        """Update the momentum with the gradient and return the matrix to orthogonalize."""
+        grad, average, momentum = param.grad, self._average(param), group["momentum"]
+        assert grad is not None
         average.lerp_(grad, 1 - momentum)
         return grad.lerp(average, momentum) if group["nesterov"] else average
 

@@ -51,6 +51,7 @@ def steps(x):
         getattr(torch.optim, name)([weight]).step()
         if name not in ("SGD", "Adagrad"):
             getattr(torch.optim, name)([weight], capturable=True).step()
+    torch.optim.Muon([weight]).step()
     scaler, sgd = torch.amp.GradScaler("cuda"), torch.optim.SGD([weight])
     scaler.scale(torch.ones((), device="cuda"))
     scaler.step(sgd)
