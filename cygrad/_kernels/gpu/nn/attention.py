@@ -12,7 +12,7 @@ elements a thread holds; otherwise each thread multiplies rows 16 apart. D is th
 
 from typing import Any
 
-from cygrad._kernels.device.cupy_library import cupy, current_device, dense
+from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.launch import tensor_cores
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
@@ -20,7 +20,6 @@ from cygrad._kernels.gpu.nn import attention_streams
 from cygrad._kernels.gpu.nn.attention_views import ARGUMENTS, VIEWS, views
 
 _THREADS = 256
-_MOST_SHARED = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin
 
 _TILES = (
     """
@@ -367,7 +366,7 @@ def _tiles(dtype, width):
     """Return (macros, bytes of shared memory for forward, backward by queries, backward by keys), or None."""
     if dtype.name not in FLOATS or width > 256:
         return None
-    device, wide = current_device(), wide_type(dtype).itemsize
+    wide = wide_type(dtype).itemsize
     for tensor in (True, False):
         if tensor and not (dtype.itemsize == 2 and tensor_cores.takes(dtype)):
             continue
@@ -380,7 +379,7 @@ def _tiles(dtype, width):
         forward = (rows + 2 * columns) * line + scores + (tile if tensor else 0) + 3 * rows * wide
         backward = 2 * (rows + columns) * line + tile
         sizes = forward, backward + 2 * rows * wide, backward + tile + 2 * columns * wide
-        if max(sizes) <= cupy().cuda.runtime.deviceGetAttribute(_MOST_SHARED, device):
+        if max(sizes) <= attention_streams.most_shared():
             return {"D": d, "ROWS": rows, "COLS": columns, "TENSOR": int(tensor), **tensor_cores.macros(dtype)}, sizes
     return None
 

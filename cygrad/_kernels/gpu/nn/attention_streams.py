@@ -371,7 +371,7 @@ def fits(arrays, dtype, width):
     for a in arrays:
         if a.shape[-1] * a.itemsize % _CHUNK or a.data.ptr % _CHUNK or any(step % _CHUNK for step in a.strides[:-1]):
             return False
-    return max(_shared(dtype, width)) <= cupy().cuda.runtime.deviceGetAttribute(_MOST_SHARED, current_device())
+    return max(_shared(dtype, width)) <= most_shared()
 
 
 def _sizes(dtype, width):
@@ -385,6 +385,11 @@ def _shared(dtype, width):
     padded, deep, columns, columns_backward = _sizes(dtype, width)
     row = padded * dtype.itemsize + _CHUNK
     return (_ROWS * deep + 4 * columns) * row, (2 * _ROWS + 4 * columns_backward) * row
+
+
+def most_shared():
+    """Return how many bytes of shared memory a block may have on the current GPU."""
+    return cupy().cuda.runtime.deviceGetAttribute(_MOST_SHARED, current_device())
 
 
 def multiprocessors():
