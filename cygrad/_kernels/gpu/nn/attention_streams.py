@@ -11,6 +11,9 @@ row of scores belongs to four neighboring lanes.
 In the backward pass a block handles either queries, for their gradient, or keys (OF_KEYS), whose scores are those of
 the transposed product. Both recompute the scores, so no two blocks add to one element and all sums have a fixed order.
 
+Float32 is multiplied as TF32 if that is allowed. Otherwise each factor is split into two numbers of TF32, and three of
+their four products are added up, smallest first (EXACT). An infinite factor then gives NaN, as 0 times infinity does.
+
 Rows must consist of whole chunks of 16 bytes, and lie at multiples of 16 bytes. Everything else, and what older GPUs
 compute, is left to the tiles of `attention.py`.
 """
@@ -74,22 +77,43 @@ __device__ inline void fetch(Chunk* to, const T* from, whole step, whole first, 
     }
 }
 
+#if EXACT
+// Products of float32: each factor is a sum of two that TF32 has. What is left out is below the last bit but two.
+__device__ inline unsigned word_of(float x) { return (unsigned)__float_as_int(x); }
+__device__ inline unsigned rest_of(unsigned x) {
+    const float all = __int_as_float((int)x), first = __int_as_float((int)(x & 0xffffe000u));
+    return all == first ? 0u : word_of(all - first);
+}
+__device__ inline void multiply(float* c, const unsigned* a, const unsigned* b) {
+    const unsigned a1[4] = {a[0] & 0xffffe000u, a[1] & 0xffffe000u, a[2] & 0xffffe000u, a[3] & 0xffffe000u};
+    const unsigned a2[4] = {rest_of(a[0]), rest_of(a[1]), rest_of(a[2]), rest_of(a[3])};
+    const unsigned b1[2] = {b[0] & 0xffffe000u, b[1] & 0xffffe000u}, b2[2] = {rest_of(b[0]), rest_of(b[1])};
+    mma(c, a2, b1), mma(c, a1, b2), mma(c, a1, b1);
+}
+__device__ inline void round_words(unsigned* a) {}
+#else
+#define multiply mma
 #if IS_SINGLE
+#define word_of tf32
 // Elements of shared memory are rounded when they have been loaded.
 __device__ inline void round_words(unsigned* a) {
     #pragma unroll
     for (int i = 0; i < 4; i++) a[i] = tf32(__int_as_float((int)a[i]));
 }
+#else
+__device__ inline void round_words(unsigned* a) {}
+#endif
+#endif
+#if IS_SINGLE
 // The weights of eight neighbors: key 2 l of a lane's counts as l, key 2 l + 1 as l + 4.
 __device__ inline void first_factor(unsigned* a, const float (*p)[4]) {
-    a[0] = tf32(p[0][0]), a[1] = tf32(p[0][2]), a[2] = tf32(p[0][1]), a[3] = tf32(p[0][3]);
+    a[0] = word_of(p[0][0]), a[1] = word_of(p[0][2]), a[2] = word_of(p[0][1]), a[3] = word_of(p[0][3]);
 }
 __device__ inline void second_factor(unsigned* b, const Chunk* y, int n) {
     const float* at = (const float*)(y + (LANE & 3) * 2 * ROOM) + n * 8 + (LANE >> 2);
-    b[0] = tf32(at[0]), b[1] = tf32(at[ROOM * EACH]), b[2] = tf32(at[8]), b[3] = tf32(at[ROOM * EACH + 8]);
+    b[0] = word_of(at[0]), b[1] = word_of(at[ROOM * EACH]), b[2] = word_of(at[8]), b[3] = word_of(at[ROOM * EACH + 8]);
 }
 #else
-__device__ inline void round_words(unsigned* a) {}
 __device__ inline void first_factor(unsigned* a, const float (*p)[4]) {
     #pragma unroll
     for (int i = 0; i < 4; i++) a[i] = both(p[i / 2][i % 2 * 2], p[i / 2][i % 2 * 2 + 1]);
@@ -120,7 +144,7 @@ __device__ inline void scores_of(Tile& c, const Chunk* x, const Chunk* y) {
             load(b, y + (n * 8 + (LANE & 7) + (LANE >> 4) * 8) * ROOM + k + (LANE >> 3 & 1));
             round_words(b);
             #pragma unroll
-            for (int m = 0; m < DEEP; m++) mma(c[m][n], a[m], b), mma(c[m][n + 1], a[m], b + 2);
+            for (int m = 0; m < DEEP; m++) multiply(c[m][n], a[m], b), multiply(c[m][n + 1], a[m], b + 2);
         }
     }
 }
@@ -135,7 +159,7 @@ __device__ inline void add_product(Result& c, const Tile& p, const Chunk* y) {
         for (int n = 0; n < D / 8; n += 2) {
             second_factor(b, y + k * ROOM, n);
             #pragma unroll
-            for (int m = 0; m < DEEP; m++) mma(c[m][n], a[m], b), mma(c[m][n + 1], a[m], b + 2);
+            for (int m = 0; m < DEEP; m++) multiply(c[m][n], a[m], b), multiply(c[m][n + 1], a[m], b + 2);
         }
     }
 }
@@ -366,7 +390,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_stream_backward(
 
 def fits(arrays, dtype, width):
     """Whether these arrays of rows, of heads at most `width` wide, can be copied by chunks to tensor cores."""
-    if not tensor_cores.takes(dtype) or width > 128 or (dtype.itemsize == 4 and Precision.matmul == "highest"):
+    if not tensor_cores.takes(dtype) or width > 128:
         return False
     for a in arrays:
         if a.shape[-1] * a.itemsize % _CHUNK or a.data.ptr % _CHUNK or any(step % _CHUNK for step in a.strides[:-1]):
@@ -398,7 +422,9 @@ def multiprocessors():
 
 
 def _launch(program, dtype, blocks, args, shared, **macros):
-    macros |= {"IS_SINGLE": int(dtype.itemsize == 4), **tensor_cores.macros(dtype)}
+    is_single = dtype.itemsize == 4
+    is_exact = is_single and Precision.matmul == "highest"
+    macros |= {"IS_SINGLE": int(is_single), "EXACT": int(is_exact), **tensor_cores.macros(dtype)}
     program.launch(dtype, blocks, THREADS, args, shared, **macros)
 
 
