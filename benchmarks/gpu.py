@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 import traceback
+from contextlib import nullcontext
 from typing import Any
 
 import cygrad
@@ -130,6 +131,11 @@ def captured(make):
     return make_graph
 
 
+def compiled(make):
+    """Return the same work by each library's `compile`: as one function, with its backward pass and optimizer."""
+    return lambda torch: torch.compile(make(torch))
+
+
 def transformer(autocast, batch=32, length=512, heads=12):
     """Return a step of a transformer's layer, in float32 or under bfloat16 autocast."""
 
@@ -196,6 +202,34 @@ def attention(dtype, size, is_causal):
     return make
 
 
+def in_tf32(make):
+    """Return the same work with products of float32 in TF32."""
+
+    def make_in_tf32(torch):
+        run = make(torch)
+
+        def run_in_tf32():
+            before = torch.get_float32_matmul_precision()
+            torch.set_float32_matmul_precision("high")
+            run()
+            torch.set_float32_matmul_precision(before)
+
+        return run_in_tf32
+
+    return make_in_tf32
+
+
+def linear(dtype):
+    """Return a linear layer with a bias, forward only."""
+
+    def make(torch):
+        of_type = {"device": "cuda", "dtype": getattr(torch, dtype)}
+        x, w, b = (torch.randn(*shape, **of_type) for shape in ((16384, 768), (3072, 768), (3072,)))
+        return lambda: torch.nn.functional.linear(x, w, b)
+
+    return make
+
+
 def resnet(uses_cudnn, with_adam=False, batch=128, narrower=1):
     """Return a training step, with SGD or Adam, of a ResNet-18-shaped network on 32 x 32 images."""
 
@@ -228,7 +262,7 @@ def resnet(uses_cudnn, with_adam=False, batch=128, narrower=1):
         x, y = torch.randn(batch, 3, 32, 32, device="cuda"), torch.randint(0, 10, (batch,), device="cuda")
 
         def run():
-            with torch.backends.cudnn.flags(enabled=uses_cudnn or torch is not cygrad):
+            with nullcontext() if uses_cudnn or torch is not cygrad else torch.backends.cudnn.flags(enabled=False):
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(x), y).backward()
                 optimizer.step()
@@ -321,7 +355,7 @@ MAKERS = {
 }
 
 
-# The same as captured graphs, and attention alone
+# The same as captured graphs and compiled, and attention alone
 _CAPTURED = (
     "chain of 10^6",
     "chain of 6.7 * 10^7",
@@ -334,6 +368,17 @@ _CAPTURED = (
     "ResNet-18's shape, 128x3x32x32, Adam",
 )
 MAKERS |= {f"{row}, captured": captured(MAKERS[row]) for row in _CAPTURED}
+_COMPILED = (
+    "chain of 10^6",
+    "chain of 6.7 * 10^7",
+    "softmax 8192x4096",
+    "layer norm with gelu 8192x4096",
+    "transformer block 32x512x768",
+    "transformer block 32x512x768, bfloat16 autocast",
+    "small convolutional network 64x1x28x28, SGD",
+    "LSTM 128 to 256, 64 steps, batch 64",
+    "ResNet-18's shape, 128x3x32x32, Adam",
+)
 MAKERS |= {
     f"convolution 128x128x32x32, {dtype}, {'with' if uses_cudnn else 'without'} cuDNN": convolution(dtype, uses_cudnn)
     for dtype in ("float32", "bfloat16")
@@ -345,6 +390,16 @@ MAKERS |= {
     for size in (32, 64, 128)
     for is_causal in (False, True)
 }
+MAKERS |= {
+    f"attention, float32 by TF32, heads of {size}{', causal' if is_causal else ''}": in_tf32(
+        attention("float32", size, is_causal)
+    )
+    for size in (64, 128)
+    for is_causal in (False, True)
+}
+MAKERS |= {f"linear 16384x768 to 3072, {dtype}": linear(dtype) for dtype in ("float32", "bfloat16")}
+MAKERS["784-128-10 step with Adam, compiled"] = compiled(functools.partial(mlp_step, capturable=True))
+MAKERS |= {f"{row}, compiled": compiled(MAKERS[row]) for row in _COMPILED}  # last, since PyTorch takes long to compile
 
 
 def milliseconds(torch, run, runs=1, of_cpu=False):

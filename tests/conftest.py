@@ -173,11 +173,11 @@ def _has_cuda():
 def cupy():
     """CuPy or its stand-in, whichever cygrad imports."""
     import cupy_standin
-    from cupy_standin import blas, compiler
+    from cupy_standin import blas, blas_lt, compiler
 
     from cygrad._core.engine.backward import attend_gpus
     from cygrad._kernels.device import cupy_library, gpu_forms
-    from cygrad._kernels.gpu.libraries import cublas
+    from cygrad._kernels.gpu.libraries import cublas, cublas_lt
 
     if cupy_library.is_available():
         with cygrad.backends.cudnn.flags(enabled=True, allow_tf32=False):
@@ -186,6 +186,7 @@ def cupy():
     before = dict(gpu_forms._forms)
     with cupy_standin.installed() as module, pytest.MonkeyPatch.context() as patch:
         patch.setattr(cublas, "_library", functools.partial(getattr, blas, "Library"))  # not code that steps run
+        patch.setattr(cublas_lt, "library", functools.partial(getattr, blas_lt, "Library"))
         cupy_library._found = None
         cupy_library.switches.own_launches = compiler.compiler() is not None
         assert cupy_library.cupy() is module

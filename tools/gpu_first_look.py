@@ -137,6 +137,19 @@ def attention(*shape, dtype=torch.float32, **how):
     return of(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **how), shape, shape, shape, dtype=dtype)
 
 
+def in_tf32(results):
+    """Return a check with products of float32 in TF32."""
+
+    def with_it(device):
+        torch.set_float32_matmul_precision("high")
+        try:
+            return results(device)
+        finally:
+            torch.set_float32_matmul_precision("highest")
+
+    return with_it
+
+
 def convolution(allow_tf32, dtype=torch.float32, uses_cudnn=True, **how):
     """Return a check of a convolution, by cuDNN if it is there, or without it."""
     check = of(lambda x, w, b: F.conv2d(x, w, b, **how), (4, 72, 12, 12), (80, 72, 3, 3), (80,), dtype=dtype)
@@ -162,6 +175,11 @@ CHECKS = {
     "matmul, float16": of(lambda x, y: x @ y, (64, 128), (128, 32), dtype=torch.float16),
     "matmul, bfloat16 stacks": of(lambda x, y: x @ y, (3, 64, 128), (3, 128, 32), dtype=torch.bfloat16),
     "linear": of(lambda x, w, b: F.linear(x, w, b), (40, 50), (60, 50), (60,)),
+    "linear, float16": of(lambda x, w, b: F.linear(x, w, b), (40, 50), (60, 50), (60,), dtype=torch.float16),
+    "linear, bfloat16": of(lambda x, w, b: F.linear(x, w, b), (40, 64), (72, 64), (72,), dtype=half("bfloat16")),
+    "sums with products": of(
+        lambda c, x, y: torch.addmm(c, x, y, beta=0.5, alpha=2) + torch.addmm(c[0], x, y, beta=2, alpha=0.5),
+        (40, 60), (40, 50), (50, 60)),
     "softmax": of(lambda x: x.softmax(-1) + x.log_softmax(0), (100, 1000)),
     "softmax of long rows": of(lambda x: x.softmax(-1), (3, 40_001)),
     "cross-entropy": of(lambda x: F.cross_entropy(x, index(100, below=1000, device=x.device)), (100, 1000)),
@@ -171,6 +189,10 @@ CHECKS = {
     "attention": attention(2, 3, 100, 64),
     "attention, float16, causal": attention(2, 3, 100, 64, dtype=torch.float16, is_causal=True),
     "attention, bfloat16, wide": attention(2, 3, 100, 128, dtype=torch.bfloat16),
+    "attention, float16, heads of 32": attention(2, 3, 100, 32, dtype=torch.float16),
+    "attention, float16, copied by tiles": attention(2, 3, 100, 60, dtype=torch.float16),
+    "attention, TF32": in_tf32(attention(2, 3, 100, 64)),
+    "attention, TF32, causal": in_tf32(attention(2, 3, 100, 128, is_causal=True)),
     "convolution": convolution(False, padding=1),
     "convolution, TF32": convolution(True, padding=1),
     "convolution on tensor cores, TF32": convolution(True, uses_cudnn=False, padding=1, stride=2),
@@ -184,6 +206,9 @@ CHECKS = {
     "SGD": trained("SGD", momentum=0.9),
     "Adam": trained("Adam"),
     "AdamW": trained("AdamW", weight_decay=0.1),
+    "NAdam, capturable": trained("NAdam", capturable=True),
+    "RAdam, capturable": trained("RAdam", capturable=True, betas=(0.8, 0.9)),
+    "Adafactor": trained("Adafactor"),
     "LSTM": recurrent,
     "captured graph": captured,
     "streams": streams,

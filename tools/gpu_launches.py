@@ -83,6 +83,11 @@ def main():
     if unknown := set(sys.argv[1:]) - set(known):
         raise SystemExit(f"no rows are called {sorted(unknown)}; there are {list(known)}")
     with cupy_standin.installed():
+        from cupy_standin import blas_lt
+
+        from cygrad._kernels.gpu.libraries import cublas_lt
+
+        cublas_lt.library = lambda: blas_lt.Library  # type: ignore[assignment]  # loaded by name on a GPU
         print("| step | launches | calls of CuPy |\n|---|---|---|")
         for name in sys.argv[1:] or known:
             launches, calls = counted(known[name], cupy_standin)

@@ -3,9 +3,10 @@
     python tools/gpu_report.py                  run parts that have no result yet, for at most nine minutes
     python tools/gpu_report.py --again NAME...  run these parts again (`--list` prints their names)
 
-The most informative parts run first: the comparison with the CPU, then the benchmark, then the tests, several at a
-time. Each part runs in its own process, so a crash or timeout only loses its own result. Results are stored in
-build/gpu-report.json, and the next call continues from there. Without a GPU, nothing is written.
+A checkout that is not compiled is built first. The most informative parts run first: the comparison with the CPU, then
+the benchmark, then the tests, several at a time. Each part runs in its own process, so a crash or timeout loses only
+its own result. Results are stored in build/gpu-report.json, and the next call continues from there. Without a GPU,
+nothing is written.
 """
 
 import argparse
@@ -287,6 +288,16 @@ def run(known, names, results, seconds, each, jobs):
         print("no time is left: call this once more", flush=True)
 
 
+def build(seconds):
+    """Compile the checkout, on all processors, unless that has been done."""
+    if ended([sys.executable, "-c", "import cygrad"], seconds)[0] is not None:
+        start = time.monotonic()
+        problem, output = ended([sys.executable, "setup.py", "build_ext", "--inplace"], seconds)
+        if problem is not None:
+            raise SystemExit(f"the build {problem}\n{output}".rstrip())
+        print(f"built in {time.monotonic() - start:.0f} s", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="parts to run (default: all without a result)")
@@ -309,6 +320,7 @@ def main():
         return
     if unknown := set(given.names) - set(known):
         parser.error(f"no parts are called {sorted(unknown)}")
+    build(given.seconds)
     problem, output = ended(
         [sys.executable, "-c", "import cygrad; raise SystemExit(not cygrad.cuda.is_available())"], given.seconds
     )

@@ -83,6 +83,34 @@ def formula_step(name, rows):
     on_gpus.formula_step(name, rows)
 
 
+def counts_on_gpu(scalars):
+    """Whether a step of `counted_step` can take these scalars of a state."""
+    from cygrad._kernels.gpu.optim import counted_formulas  # needed only for GPUs
+
+    return counted_formulas.takes(scalars)
+
+
+def counted_step(name, rows):
+    """The same as `formula_step` for states whose scalars are on the GPU; see `counted_formulas.step`."""
+    from cygrad._kernels.gpu.optim import counted_formulas  # needed only for GPUs
+
+    counted_formulas.step(name, rows)
+
+
+def muon_momenta(grads, averages, momentum, nesterov):
+    """`matrices.momenta` of arrays on a GPU."""
+    from cygrad._kernels.gpu.optim import matrices  # needed only for GPUs
+
+    return matrices.momenta(grads, averages, momentum, nesterov)
+
+
+def muon_move(params, updates, shrink, rate):
+    """`matrices.move` of arrays on a GPU."""
+    from cygrad._kernels.gpu.optim import matrices  # needed only for GPUs
+
+    matrices.move(params, updates, shrink, rate)
+
+
 def formula_in_place(param, grad, state, arguments):
     """One step of `formulas.step` on arrays in memory; return False, with nothing done, for arrays of other kinds.
 

@@ -57,7 +57,11 @@ _CHANGING = {
 }
 # Functions of other files that only tell what the program knows, too.
 _ASKING = frozenset(
-    [("cuda/graphs.py", "is_current_stream_capturing"), ("__future__.py", "get_swap_module_params_on_conversion")]
+    [
+        ("cuda/graphs.py", "is_current_stream_capturing"),
+        ("cuda/devices.py", "is_available"),
+        ("__future__.py", "get_swap_module_params_on_conversion"),
+    ]
 )
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(

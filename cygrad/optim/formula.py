@@ -14,6 +14,8 @@ from cygrad._core.replay.numbers import numbers_of
 from cygrad._kernels.optimizer_steps import (
     FORMULA_OPTIONS,
     any_sparse,
+    counted_step,
+    counts_on_gpu,
     formula_in_place,
     formula_step,
     keep_for_graphs,
@@ -55,6 +57,7 @@ class FormulaOptimizer(Optimizer):
         """
         loss = loss_of(closure)
         rows: list[Any] = []
+        counted: list[Any] = []
         if "capturable" in self.defaults:
             self._check_capture()
         for group in self.param_groups:
@@ -72,10 +75,12 @@ class FormulaOptimizer(Optimizer):
                 if group["differentiable"]:
                     with recording():
                         self._step_recorded(param, state, group)
-                elif not self._goes_along(rows, param, state, group):
+                elif not self._goes_along(counted if group.get("capturable") else rows, param, state, group):
                     self._step_arrays(param, state, group)
         if rows:
             formula_step(self._owner().__name__, rows)
+        if counted:
+            counted_step(self._owner().__name__, counted)
         return loss
 
     def _step_sparse(self, param: Tensor, group: dict[str, Any]) -> None:
@@ -107,13 +112,24 @@ class FormulaOptimizer(Optimizer):
         return None if names is None else [state[name] for name in names]
 
     def _goes_along(self, rows: list[Any], param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
-        """Add the update to `rows`, which one launch on a GPU performs together; return False if that is impossible."""
-        if not param.is_cuda or group.get("capturable") or "_of_elements" not in vars(self._owner()):
+        """Add the update to `rows`, which are done together on a GPU; return False if that is impossible.
+
+        Rows of groups that are `capturable` leave the numbers which all elements share to the GPU.
+        """
+        if not param.is_cuda or "_of_elements" not in vars(self._owner()) or param.grad is None:
             return False
-        if param.grad is None or not isinstance(rate_of(group), float):
+        rate, is_counted = rate_of(group), group.get("capturable")
+        scalars = [state[scalar] for scalar in self._of_scalars]
+        if not (counts_on_gpu([memory_of(t) for t in scalars]) if is_counted else isinstance(rate, float)):
             return False
         p, *arrays = arrays_for_update([param, *state.values()])
         values = dict(zip(state, arrays))
+        if is_counted:
+            options = [option for name in FORMULA_OPTIONS[self._owner().__name__][1:] for option in flat(group[name])]
+            flags = bool(group["maximize"]), bool(group.get("decoupled_weight_decay", False))
+            own = [values[scalar] for scalar in self._of_scalars]
+            rows.append((p, array_of(param.grad), self._parts(values, group), own, rate, options, *flags))
+            return True
         numbers = shared_numbers(*self._arguments(values, group))
         rows.append((p, array_of(param.grad), self._parts(values, group), numbers))
         return True
@@ -179,6 +195,11 @@ def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
 def wide_array(array: Any) -> Any:
     """Convert an array of half precision to float32; return others as they are."""
     return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
+
+
+def flat(option: Any) -> tuple[Any, ...]:
+    """Return the numbers of an option: itself, or the parts of a tuple."""
+    return tuple(option) if isinstance(option, (tuple, list)) else (option,)
 
 
 def rate_of(group: dict[str, Any]) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.internals import array_of, arrays_for_update, memory_of, tensor_of
+from cygrad._kernels.optimizer_steps import muon_momenta, muon_move
 from cygrad.optim._checks import check_learning_rate, refuse_sparse
 from cygrad.optim.optimizer import Optimizer, loss_of
 
@@ -105,24 +108,44 @@ class Muon(Optimizer):
                     self._change(params, group)
         return loss
 
+    def _change_together(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        """Update parameters of one shape and type on a GPU."""
+        averages = [self._average(param) for param in params]
+        grads = [array_of(param.grad) for param in params if param.grad is not None]
+        arrays = arrays_for_update([*params, *averages])
+        momenta = muon_momenta(grads, arrays[len(params) :], float(group["momentum"]), bool(group["nesterov"]))
+        found = orthogonalized(tensor_of(momenta), group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr, factor = float(group["lr"]), _factor(params[0], group["adjust_lr_fn"])
+        updates = list(memory_of(found))
+        muon_move(arrays[: len(params)], updates, 1 - lr * group["weight_decay"], lr * factor)
+
     def _change(self, params: list[Tensor], group: dict[str, Any]) -> None:
-        first, updates = params[0], [self._update(param, group) for param in params]
-        given = cygrad.stack(updates) if len(params) > 1 else updates[0]
-        found = orthogonalized(given, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr, factor = float(group["lr"]), _factor(first, group["adjust_lr_fn"])
-        for param, update in zip(params, found if len(params) > 1 else (found,)):
+        if params[0].is_cuda:
+            self._change_together(params, group)
+            return
+        for param in params:
+            update = orthogonalized(
+                self._update(param, group), group["ns_coefficients"], group["ns_steps"], group["eps"]
+            )
+            lr, factor = float(group["lr"]), _factor(param, group["adjust_lr_fn"])
             param.mul_(1 - lr * group["weight_decay"])
             param.sub_(update, alpha=lr * factor)
 
-    def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Update the momentum with the gradient and return the matrix to orthogonalize."""
+    def _average(self, param: Tensor) -> Tensor:
+        """Return the running average of a parameter's gradients, zeros at first."""
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        grad, state, momentum = param.grad, self.state[param], group["momentum"]
-        assert grad is not None
+        state = self.state[param]
         if not state:
-            state["momentum_buffer"] = cygrad.zeros_like(grad)
+            assert param.grad is not None
+            state["momentum_buffer"] = cygrad.zeros_like(param.grad)
         average: Tensor = state["momentum_buffer"]
+        return average
+
+    def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
+        """Update the momentum with the gradient and return the matrix to orthogonalize."""
+        grad, average, momentum = param.grad, self._average(param), group["momentum"]
+        assert grad is not None
         average.lerp_(grad, 1 - momentum)
         return grad.lerp(average, momentum) if group["nesterov"] else average
 
@@ -142,6 +165,9 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     is_tall = matrix.shape[-2] > matrix.shape[-1]
+    if matrix.is_cuda and _has_bfloat16():
+        x = _on_tensor_cores(matrix.mT if is_tall else matrix, a, b, c, steps, eps)
+        return (x.mT if is_tall else x).to(matrix.dtype)
     x = _rounded((matrix.mT if is_tall else matrix).float())
     x = _rounded(x / _rounded(x.norm(dim=(-2, -1), keepdim=True)).clamp(min=eps))
     for _ in range(steps):
@@ -149,6 +175,23 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
         change = _rounded(b * square + c * (square @ square))
         x = _rounded(a * x + change @ x)
     return (x.mT if is_tall else x).to(matrix.dtype)
+
+
+def _has_bfloat16() -> bool:
+    """Whether the GPU multiplies bfloat16, and there is the package for it."""
+    return cygrad.cuda.is_bf16_supported(including_emulation=False) and find_spec("ml_dtypes") is not None
+
+
+def _on_tensor_cores(matrix: Tensor, a: float, b: float, c: float, steps: int, eps: float) -> Tensor:
+    """Return the same in bfloat16, three products for each step, which add and round as well."""
+    x = matrix.bfloat16()
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
+    sum_with_product = cygrad.baddbmm if x.ndim == 3 else cygrad.addmm
+    for _ in range(steps):
+        square = x @ x.mT
+        change = sum_with_product(square, square, square, beta=b, alpha=c)
+        x = sum_with_product(x, change, x, beta=a)
+    return x
 
 
 def _rounded(x: Tensor) -> Tensor:

@@ -100,3 +100,22 @@ def test_the_most_telling_come_first(tool):
         "tests/gpu/kernels/base/test_launches",
     ]
     assert sys.modules["gpu_first_look"].CHECKS.keys() >= {"elementwise", "matmul", "captured graph"}
+
+
+def test_a_checkout_that_is_not_compiled_is_built(tool, monkeypatch, capsys):
+    commands, answers = [], []
+
+    def ended(command, seconds):
+        commands.append(command[1:])
+        return answers.pop(0)
+
+    monkeypatch.setattr(tool, "ended", ended)
+    answers[:] = [(None, "")]
+    tool.build(5)
+    assert len(commands) == 1 and not capsys.readouterr().out
+    answers[:] = [("ended with code 1", "No module named ..."), (None, "")]
+    tool.build(5)
+    assert commands[-1] == ["setup.py", "build_ext", "--inplace"] and capsys.readouterr().out.startswith("built in ")
+    answers[:] = [("ended with code 1", ""), ("ended with code 1", "no compiler")]
+    with pytest.raises(SystemExit, match="the build ended with code 1\nno compiler"):
+        tool.build(5)

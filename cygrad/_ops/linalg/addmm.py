@@ -18,7 +18,7 @@ from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, sum_type
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.base.arithmetic import mul
@@ -71,9 +71,19 @@ def add_product_array(base, a, b, beta, alpha):
     """Return beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
     if beta == 1 and alpha == 1 and b.ndim <= 2:
         return sum_with_product(base, a, b)
+    if is_array(base) and _is_for_cublas(base, a, b, beta, alpha):
+        beta, alpha = (f.real if isinstance(f, complex) and not f.imag else f for f in (beta, alpha))
+        return sum_with_product(base, a, b, beta, alpha)
     if is_half(base):
         return in_float32(add_product_array, base, a, b, beta, alpha)
     return scaled_sum(base, matmul(a, b), beta, alpha)
+
+
+def _is_for_cublas(base, a, b, beta, alpha):
+    """Whether cuBLAS multiplies by the factors, too, and adds: in half precision it rounds once."""
+    dtype = base.dtype
+    of_one_type = dtype == a.dtype == b.dtype and (dtype.char in "fdFD" or sum_type(dtype) != dtype)
+    return of_one_type and a.size and b.size and not isinstance(beta, Tensor) and not isinstance(alpha, Tensor)
 
 
 def scaled(g, factor):

@@ -282,6 +282,23 @@ def test_other_devices_and_modes():
         assert compiled(made(4)).dtype == torch.float32
 
 
+def test_autocast_within_a_step():
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 3, device="cuda")
+
+    def step(x):
+        layer.zero_grad()
+        with torch.autocast("cuda", torch.float16):
+            y = layer(x)
+        y.float().square().sum().backward()
+        return y
+
+    compiled = replaying(step, made(2, 4))
+    x = made(2, 4, seed=7)
+    expected = bits(step(x)), bits(layer.weight.grad)
+    assert (bits(compiled(x)), bits(layer.weight.grad)) == expected
+
+
 def test_within_a_graph_of_the_user():
     compiled = replaying(lambda x: x * 2, made(4))
     x, g = made(4), torch.cuda.CUDAGraph()

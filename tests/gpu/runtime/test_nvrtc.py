@@ -49,7 +49,9 @@ def steps(x):
     weight.grad = torch.ones_like(weight)
     for name in OPTIMIZERS:
         getattr(torch.optim, name)([weight]).step()
-    torch.optim.Adam([weight], capturable=True).step()
+        if name not in ("SGD", "Adagrad"):
+            getattr(torch.optim, name)([weight], capturable=True).step()
+    torch.optim.Muon([weight]).step()
     scaler, sgd = torch.amp.GradScaler("cuda"), torch.optim.SGD([weight])
     scaler.scale(torch.ones((), device="cuda"))
     scaler.step(sgd)
@@ -61,9 +63,13 @@ def of_shapes(x):
     images = x.view(2, 3, -1)
     F.batch_norm(images, None, None, training=True).sum().backward()
     x.flatten().topk(3)
-    for heads in (16, 32, 64, 128):
-        q = x.flatten()[: 4 * heads].view(1, 1, 4, heads)
-        F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+    for precision in ("highest", "high"):
+        torch.set_float32_matmul_precision(precision)
+        for heads in (20, 32, 64, 128):
+            for count in (1, 100):  # fewer heads than multiprocessors, and more
+                q = x.flatten()[: 4 * heads].view(1, 1, 4, heads).expand(count, 1, 4, heads)
+                F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+    torch.set_float32_matmul_precision("highest")
 
 
 def recurrent(x):

@@ -105,8 +105,14 @@ TENSOR_CORES = {
     r'"r"\(is_there \? 16 : 0\)\s*:\s*"memory"': "begin_copy(to, from, is_there)",
     r'cp\.async\.commit_group;"\s*:::\s*"memory"': "end_group_of_copies()",
     r'cp\.async\.wait_group %0;"\s*::\s*"n"\(LAST\)\s*:\s*"memory"': "wait_for_copies(LAST)",
+    r'cvt\.rna\.tf32\.f32 %0, %1;"\s*:\s*"=r"\(made\)\s*:\s*"f"\(given\)': "round_to_tf32(made, given)",
+    r'cvt\.rn\."\s*KIND\s*"x2\.f32 %0, %1, %2;"\s*:\s*"=r"\(made\)\s*:\s*"f"\(high\),\s*"f"\(low\)': (
+        "pack_halves(KIND, made, high, low)"
+    ),
 }
-TENSOR_CORES = {re.compile(rf'asm\s+volatile\s*\(\s*"{text}\s*\)\s*;'): call for text, call in TENSOR_CORES.items()}
+TENSOR_CORES = {
+    re.compile(rf'asm\s*(?:volatile\s*)?\(\s*"{text}\s*\)\s*;'): call for text, call in TENSOR_CORES.items()
+}
 
 
 def for_the_cpu(text):

@@ -1,4 +1,5 @@
-// Instructions that feed and use tensor cores, as specified in the PTX manual: `mma.sync`, `ldmatrix` and `cp.async`.
+// Instructions that feed and use tensor cores, as specified in the PTX manual: `mma.sync`, `ldmatrix`,
+// `cp.async` and conversions.
 #pragma once
 
 namespace cuda_on_cpu {
@@ -33,6 +34,19 @@ inline void multiply_fragments(const char* kind, const char* depth, float* c, co
     }
     c[e] = sum;
   }
+}
+
+// `cvt.rna.tf32`: to the nearest number of 10 bits after the point, ties away from zero; the hardware ignores the rest.
+inline void round_to_tf32(uint32_t& made, float given) {
+  memcpy(&made, &given, 4);
+  made = given == given && given - given == 0 ? (made + 0x1000) & ~0x1FFFu : made == (made & ~0x1FFFu) ? made : 0x7FFFFFFFu;
+}
+
+// `cvt.rn.f16x2` and `cvt.rn.bf16x2`.
+inline void pack_halves(const char* kind, uint32_t& made, float high, float low) {
+  const bool is_brain = !strcmp(kind, "bf16");
+  made = is_brain ? float_to_brain(low) | (uint32_t)float_to_brain(high) << 16
+                  : float_to_half(low) | (uint32_t)float_to_half(high) << 16;
 }
 
 // `ldmatrix.x4`: lane l gives the address of row l % 8 of matrix l / 8, eight elements of 16 bits.

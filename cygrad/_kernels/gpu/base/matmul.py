@@ -7,8 +7,9 @@ transposed matrices as they are in memory.
 
 import math
 
-from cygrad._kernels.device.cupy_library import cupy
-from cygrad._kernels.gpu.libraries import cublas
+from cygrad._kernels.device.cupy_library import cupy, name_of, switches
+from cygrad._kernels.gpu.base import arrays
+from cygrad._kernels.gpu.libraries import cublas, cublas_lt
 from cygrad._kernels.gpu.runtime.graph_capture import current
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision, multiply
 from cygrad._library import later
@@ -35,36 +36,39 @@ def dot(a, b):
     return matmul(a, b)
 
 
-def _of_two(a, b, tf32):
-    """Return a @ b of two matrices."""
+def _of_two(a, b, tf32, held=None, beta=0, alpha=1):
+    """Return alpha * (a @ b) of two matrices, plus beta * held if given, in the memory of `held`."""
     (rows, inner), columns = a.shape, b.shape[1]
     if inner != b.shape[0]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     (a, of_a), (b, of_b) = _matrix(a), _matrix(b)
-    out = cupy().ndarray((rows, columns), a.dtype)
-    _multiply(a, of_a, b, of_b, out, inner, tf32)
+    out = cupy().ndarray((rows, columns), a.dtype) if held is None else held
+    _multiply(a, of_a, b, of_b, out, inner, tf32, beta, alpha)
     return out
 
 
-def _of_stacks(a, b, tf32):
-    """Return a @ b of two nonempty arrays."""
+def _of_stacks(a, b, tf32, held=None, beta=0, alpha=1):
+    """Return alpha * (a @ b) of two nonempty arrays, plus beta * held if given, in the memory of `held`."""
     first, second = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
     if first.shape[-1] != second.shape[-2]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     batch = cupy().broadcast_shapes(first.shape[:-2], second.shape[:-2])
     is_even = all(x.shape[:-2] == batch or math.prod(x.shape[:-2]) == 1 for x in (first, second))
-    if not is_even and a.dtype.itemsize > 2 and current() is None:  # CuPy handles broadcasting without copies
+    if (
+        not is_even and held is None and alpha == 1 and a.dtype.itemsize > 2 and current() is None
+    ):  # CuPy handles broadcasting without copies
         return cupy().matmul(a, b)
     (x, of_x), (y, of_y) = (_stack(array, batch) for array in (first, second))
     (rows, inner), columns = x.shape[1:], y.shape[2]
-    out = cupy().empty((math.prod(batch), rows, columns), a.dtype)
-    _multiply(x, of_x, y, of_y, out, inner, tf32)
+    size = math.prod(batch), rows, columns
+    out = cupy().empty(size, a.dtype) if held is None else held.reshape(size)
+    _multiply(x, of_x, y, of_y, out, inner, tf32, beta, alpha)
     return out.reshape(*batch, *([] if a.ndim == 1 else [rows]), *([] if b.ndim == 1 else [columns]))
 
 
-def _multiply(x, of_x, y, of_y, out, inner, tf32):
+def _multiply(x, of_x, y, of_y, out, inner, tf32, beta, alpha):
     may = Precision.matmul != "highest" if tf32 is None else tf32
-    cublas.multiply(x, of_x, y, of_y, out, inner, Precision.fp16_accumulation, may)
+    cublas.multiply(x, of_x, y, of_y, out, inner, Precision.fp16_accumulation, may, alpha, beta)
 
 
 def _matrix(a):
@@ -109,6 +113,39 @@ def outer(a, b):
     return cupy().outer(a, b)
 
 
-def addmm(bias, a, b):
-    """Return bias + a @ b."""
-    return ufuncs.add(matmul(a, b), bias)
+def addmm(bias, a, b, beta=1, alpha=1):
+    """Return beta * bias + alpha * (a @ b), rounded once in half precision. If beta is 0, `bias` is not read.
+
+    Other factors than 1 are for nonempty arrays of one type that cuBLAS multiplies: matrices, a matrix and a vector, or
+    two stacks of matrices.
+    """
+    is_plain = beta == 1 and alpha == 1
+    if is_plain:
+        found = _with_bias(bias, a, b)
+        if found is not None:
+            return found
+        if not (a.dtype.itemsize == 2 and cublas.takes(a.dtype) and a.dtype == b.dtype == bias.dtype):
+            return ufuncs.add(matmul(a, b), bias)
+        if not (a.size and b.size and a.ndim == b.ndim == 2):
+            return ufuncs.add(matmul(a, b), bias)
+    shape = (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
+    held = None if beta == 0 else arrays.copied(cupy().broadcast_to(bias, shape), "C")
+    if a.ndim == b.ndim == 2:
+        return multiply(_of_two, a, b, None, held, beta, alpha)
+    return multiply(_of_stacks, a, b, None, held, beta, alpha)
+
+
+def _with_bias(bias, a, b):
+    """Return a @ b plus a bias for each column, computed in one launch, or None if that is not possible."""
+    dtype = a.dtype
+    if not (a.ndim == b.ndim == 2 and bias.ndim == 1 and dtype == b.dtype == bias.dtype and switches.own_launches):
+        return None
+    (rows, inner), columns = a.shape, b.shape[1]
+    is_large = rows > 1 and inner > 1 and inner == b.shape[0] and columns == bias.shape[0] > 1
+    if not is_large or not bias.flags.c_contiguous or not cublas_lt.takes(dtype):
+        return None
+    if dtype.itemsize == 2 and (Precision.fp16_accumulation or not Precision.reduced[name_of(dtype)]):
+        return None  # there, cuBLASLt has no such settings
+    (a, of_a), (b, of_b) = _matrix(a), _matrix(b)
+    out = cupy().ndarray((rows, columns), dtype)
+    return out if cublas_lt.multiply(a, of_a, b, of_b, bias, out, inner, Precision.matmul != "highest") else None

@@ -42,10 +42,26 @@ template <int LAST> __device__ inline void wait_for_groups() {
     asm volatile("cp.async.wait_group %0;" :: "n"(LAST) : "memory");
 }
 """
+# Elements of registers as factors: float32 rounded to TF32, or two numbers in half precision as one word.
+ROUNDED = """
+#if IS_SINGLE
+__device__ inline unsigned tf32(float given) {
+    unsigned made;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(made) : "f"(given));
+    return made;
+}
+#else
+__device__ inline unsigned both(float low, float high) {
+    unsigned made;
+    asm("cvt.rn." KIND "x2.f32 %0, %1, %2;" : "=r"(made) : "f"(high), "f"(low));
+    return made;
+}
+#endif
+"""
 
 
 def macros(dtype):
-    """Return the macros that `PRODUCT` needs for a type."""
+    """Return the macros that `PRODUCT` and `ROUNDED` need for a type."""
     kind = {"float16": "f16", "bfloat16": "bf16"}.get(dtype.name, "tf32")
     return {"KIND": f'"{kind}"', "DEPTH": '"16"' if dtype.itemsize == 2 else '"8"'}
 

@@ -21,7 +21,6 @@ _IN_HALF, _IN_SINGLE, _IN_TF32, _IN_DOUBLE = 64, 68, 77, 70  # CUBLAS_COMPUTE_16
 _DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
 _WORKSPACE = 32 << 20  # bytes; the largest size that cuBLAS's manual recommends (for compute capability 9.0)
 _ONE_AND_ZERO = {char: np.array([1, 0], char) for char in "efdFD"}  # kept alive, as they are read by address
-_FACTORS = {char: (a.ctypes.data, a.ctypes.data + a.itemsize) for char, a in _ONE_AND_ZERO.items()}
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 _MATRIX = _POINTER, _INT, _INT  # address, type, leading dimension
 _STACK = *_MATRIX, _LONG  # and batch stride
@@ -33,13 +32,37 @@ _SIGNATURES = {
 }
 
 
+def _addresses(factors):
+    start = factors.ctypes.data
+    return start, start + factors.itemsize
+
+
+FACTORS = {char: _addresses(a) for char, a in _ONE_AND_ZERO.items()}  # addresses of 1 and 0, by type
+
+
 def takes(dtype):
     """Whether cuBLAS multiplies elements of this type."""
     return dtype.char in _CODES
 
 
-def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False):
+def number_of(dtype):
+    """Return cuBLAS's number of an element type."""
+    return _CODES[dtype.char]
+
+
+def arithmetic(char, in_half=False, in_tf32=False):
+    """Return (number of the arithmetic for products of a type, type of their factors)."""
+    if char in "dD":
+        return _IN_DOUBLE, char
+    if char in "eE":
+        return (_IN_HALF, "e") if in_half and char == "e" else (_IN_SINGLE, "f")
+    return (_IN_TF32 if in_tf32 else _IN_SINGLE), char
+
+
+def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False, alpha=1, beta=0):
     """Multiply matrices x @ y of one type into dense `out` (rows, columns), or batches into (count, rows, columns).
+
+    What `out` becomes is alpha times the product plus, unless beta is 0, beta times what it holds, rounded once.
 
     `of_x` and `of_y` are layouts: (is it transposed, leading dimension, batch stride). `inner` is the length of the
     contracted dimension. Products of float16 are accumulated in float16 if `in_half`, and products of float32 use TF32
@@ -47,34 +70,29 @@ def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False):
     """
     char = out.dtype.char
     count, rows, columns = out.shape if out.ndim == 3 else (1, *out.shape)
-    code, how, factors = _CODES[char], _IN_SINGLE, char
-    if char in "dD":
-        how = _IN_DOUBLE
-    elif char in "eE":
-        factors = "f"
-        if in_half and char == "e":
-            how, factors = _IN_HALF, "e"
-    elif in_tf32:
-        how = _IN_TF32
-    one, zero = _FACTORS[factors]
+    code, (how, kind) = _CODES[char], arithmetic(char, in_half, in_tf32)
+    of_product, of_held = FACTORS[kind]
+    if alpha != 1 or beta != 0:
+        factors = np.array([alpha, beta], "D").astype(kind) if kind in "FD" else np.array([alpha, beta], kind)
+        of_product, of_held = _addresses(factors)
     handle = cupy().cuda.get_cublas_handle()
-    first = handle, of_y[0], of_x[0], columns, rows, inner, one
+    first = handle, of_y[0], of_x[0], columns, rows, inner, of_product
     a, b, c = (y.data.ptr, code, of_y[1]), (x.data.ptr, code, of_x[1]), (out.data.ptr, code, columns)
     capture = current()
     if capture is not None:
         library = _library()
         _prepare(library, handle, capture)
         if count == 1:
-            _check(library.cublasGemmEx(*first, *a, *b, zero, *c, how, _DEFAULT))
+            _check(library.cublasGemmEx(*first, *a, *b, of_held, *c, how, _DEFAULT))
         else:
-            stacks = *a, of_y[2], *b, of_x[2], zero, *c, rows * columns
+            stacks = *a, of_y[2], *b, of_x[2], of_held, *c, rows * columns
             _check(library.cublasGemmStridedBatchedEx(*first, *stacks, count, how, _DEFAULT))
         return
     cublas = _of_cupy()
     if count == 1:
-        cublas.gemmEx(*first, *a, *b, zero, *c, how, _DEFAULT)
+        cublas.gemmEx(*first, *a, *b, of_held, *c, how, _DEFAULT)
     else:
-        stacks = *a, of_y[2], *b, of_x[2], zero, *c, rows * columns
+        stacks = *a, of_y[2], *b, of_x[2], of_held, *c, rows * columns
         cublas.gemmStridedBatchedEx(*first, *stacks, count, how, _DEFAULT)
 
 
@@ -85,11 +103,15 @@ def _of_cupy():
     return sys.modules.get(_MODULE) or import_module(_MODULE)
 
 
+def version():
+    """Return the number in the name of the library that CuPy has loaded."""
+    return _of_cupy().getVersion(cupy().cuda.get_cublas_handle()) // 10000
+
+
 @cache
 def _library():
     """Return the shared library that CuPy has loaded, with argument types set for its functions."""
-    version = _of_cupy().getVersion(cupy().cuda.get_cublas_handle()) // 10000
-    name = f"cublas64_{version}.dll" if sys.platform == "win32" else f"libcublas.so.{version}"
+    name = f"cublas64_{version()}.dll" if sys.platform == "win32" else f"libcublas.so.{version()}"
     found = ctypes.CDLL(name)
     for function, types in _SIGNATURES.items():
         getattr(found, function).argtypes = types

@@ -10,27 +10,17 @@ values. Both recompute the scores, so no two blocks add to one element and all s
 elements a thread holds; otherwise each thread multiplies rows 16 apart. D is the head width, zero-padded.
 """
 
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from cygrad._kernels.device.cupy_library import cupy, current_device, dense
+from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.launch import tensor_cores
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
+from cygrad._kernels.gpu.nn import attention_streams
+from cygrad._kernels.gpu.nn.attention_views import ARGUMENTS, VIEWS, views
 
 _THREADS = 256
-_MOST_SHARED = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin
 
-_VIEWS = """
-// Where a matrix of each head is: steps between the outer and the inner heads, the rows and the columns, in elements.
-struct View { whole outer, inner, row, column; };
-struct Views { whole heads; View at[8]; };  // of the inner heads
-template <typename P> __device__ inline P* matrix(P* from, const Views& v, int which, whole head) {
-    return from + head / v.heads * v.at[which].outer + head % v.heads * v.at[which].inner;
-}
-"""
 _TILES = (
     """
 #if TENSOR
@@ -169,16 +159,14 @@ __device__ inline void store(T* to, const W* c, const View& v, whole first, whol
 }
 """
 )
-_ARGUMENTS = """const T* mask, Views v, double scale, whole causal, whole queries, whole keys,
-    whole size, whole width"""
 _FORWARD = Program(
     "attention_forward",
-    _VIEWS
+    VIEWS
     + _TILES
     + f"""
 extern "C" __global__ void __launch_bounds__(256) attention_forward(
     const T* q, const T* k, const T* v_, T* out, W* logs,
-    {_ARGUMENTS}) {{
+    {ARGUMENTS}) {{
     extern __shared__ __align__(16) unsigned char memory[];
     const whole tiles = (queries + ROWS - 1) / ROWS, head = blockIdx.x / tiles, first = blockIdx.x % tiles * ROWS;
     Held *own = (Held*)memory, *of_keys = own + ROWS * LD, *of_values = of_keys + COLS * LD;
@@ -246,12 +234,12 @@ extern "C" __global__ void __launch_bounds__(256) attention_forward(
 # `dots` are the dot products of result rows with their gradients.
 _BACKWARD = Program(
     "attention_backward",
-    _VIEWS
+    VIEWS
     + _TILES
     + f"""
 extern "C" __global__ void __launch_bounds__(256) attention_backward(
     const T* q, const T* k, const T* v_, const T* grad, const W* logs, const W* dots, T* of_first, T* of_second,
-    {_ARGUMENTS}) {{
+    {ARGUMENTS}) {{
     extern __shared__ __align__(16) unsigned char memory[];
     const whole length = OF_KEYS ? keys : queries, others = OF_KEYS ? queries : keys;
     const whole tiles = (length + ROWS - 1) / ROWS, head = blockIdx.x / tiles, first = blockIdx.x % tiles * ROWS;
@@ -307,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_backward(
 )
 _DOTS = RowProgram(
     "attention_dots",
-    _VIEWS
+    VIEWS
     + """
 extern "C" __global__ void attention_dots(const T* out, const T* grad, W* dots, Views v, whole queries, whole rows,
                                       whole n) {
@@ -336,7 +324,8 @@ class _Call:
             mask = _few(cupy().broadcast_to(mask, (*self.leading, self.queries, self.keys)))
         self.mask, self.dtype, self.wide = mask, query.dtype, wide_type(query.dtype)
         self.heads = query.size // (self.queries * self.size)
-        self.tiles: Any = _tiles(self.dtype, max(self.size, self.width))
+        self.widest = max(self.size, self.width)
+        self.tiles: Any = _tiles(self.dtype, self.widest)
         self.numbers = float(scale), int(is_causal), self.queries, self.keys, self.size, self.width
 
     def room(self, length, width):
@@ -350,7 +339,7 @@ class _Call:
         """Return the content of a `Views` struct: strides of query, key, value and `others`."""
         inner = self.leading[1] if len(self.leading) == 2 else 1
         given = [None if a is None else (a.strides, a.itemsize) for a in (*self.arrays, *others)]
-        return _views(inner, len(self.leading), tuple(given))
+        return views(inner, len(self.leading), tuple(given))
 
     def launch(self, program, rows, number, *args, **more):
         macros, sizes = self.tiles
@@ -368,23 +357,6 @@ def _in_rows(a):
     return _few(a if a.strides[-1] == a.itemsize else dense(a))
 
 
-@lru_cache(256)
-def _views(inner, leading, given):
-    """Return the content of `Views`; each of `given` is (strides, itemsize) of an array, or None."""
-    numbers = [inner, *(step for one in given for step in _steps(one, leading))]
-    numbers += [0] * (33 - len(numbers))
-    return np.array(numbers, np.int64).view([("numbers", np.int64, (33,))])
-
-
-def _steps(given, leading):
-    """Return strides in elements: of outer heads, inner heads, rows, columns; zeros for None."""
-    if given is None:
-        return 0, 0, 0, 0
-    strides, itemsize = given
-    *heads, row, column = (step // itemsize for step in strides)
-    return (*([*heads, 0] if leading != 2 else heads)[:2], row, column) if heads else (0, 0, row, column)
-
-
 def takes(query, value):
     """Whether tiles exist for this type and these widths."""
     return _tiles(query.dtype, max(query.shape[-1], value.shape[-1])) is not None
@@ -394,7 +366,7 @@ def _tiles(dtype, width):
     """Return (macros, bytes of shared memory for forward, backward by queries, backward by keys), or None."""
     if dtype.name not in FLOATS or width > 256:
         return None
-    device, wide = current_device(), wide_type(dtype).itemsize
+    wide = wide_type(dtype).itemsize
     for tensor in (True, False):
         if tensor and not (dtype.itemsize == 2 and tensor_cores.takes(dtype)):
             continue
@@ -407,7 +379,7 @@ def _tiles(dtype, width):
         forward = (rows + 2 * columns) * line + scores + (tile if tensor else 0) + 3 * rows * wide
         backward = 2 * (rows + columns) * line + tile
         sizes = forward, backward + 2 * rows * wide, backward + tile + 2 * columns * wide
-        if max(sizes) <= cupy().cuda.runtime.deviceGetAttribute(_MOST_SHARED, device):
+        if max(sizes) <= attention_streams.most_shared():
             return {"D": d, "ROWS": rows, "COLS": columns, "TENSOR": int(tensor), **tensor_cores.macros(dtype)}, sizes
     return None
 
@@ -418,7 +390,10 @@ def attend(query, key, value, mask, scale, is_causal):
     out = call.room(call.queries, call.width)
     logs = cupy().empty(query.shape[:-1], call.wide)
     args = *call.arrays, out, logs, call.mask, call.views(_few(out), call.mask)
-    call.launch(_FORWARD, call.queries, 0, *args)
+    if attention_streams.fits(call.arrays, call.dtype, call.widest):
+        attention_streams.attend(call.dtype, call.widest, call.heads, call.queries, (*args, *call.numbers))
+    else:
+        call.launch(_FORWARD, call.queries, 0, *args)
     return out, logs
 
 
@@ -430,9 +405,14 @@ def attend_backward(grad, query, key, value, mask, scale, is_causal, out, logs):
     _DOTS.over_rows(call.dtype, rows, call.width, (out, grad, dots, call.views(grad, out), call.queries))
     lengths = (call.queries, call.size), (call.keys, call.size), (call.keys, call.width)
     grads = [call.room(*length) for length in lengths]
-    views = call.views(grad, call.mask, *map(_few, grads))
+    places = call.views(grad, call.mask, *map(_few, grads))
+    is_streamed = attention_streams.fits((*call.arrays, grad), call.dtype, call.widest)
     for of_keys in (0, 1):
-        results = grads[1:] if of_keys else (grads[0], None)
-        args = *call.arrays, grad, logs, dots, *results, call.mask, views
-        call.launch(_BACKWARD, lengths[of_keys][0], 1 + of_keys, *args, OF_KEYS=of_keys)
+        results, length = grads[1:] if of_keys else (grads[0], None), lengths[of_keys][0]
+        args = *call.arrays, grad, logs, dots, *results, call.mask, places
+        if is_streamed:
+            args = *args, *call.numbers
+            attention_streams.attend_backward(call.dtype, call.widest, call.heads, length, args, of_keys)
+        else:
+            call.launch(_BACKWARD, length, 1 + of_keys, *args, OF_KEYS=of_keys)
     return tuple(grads)

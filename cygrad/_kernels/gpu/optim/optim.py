@@ -135,7 +135,7 @@ extern "C" __global__ void %s(const whole* tensors, const whole* parts, double s
 """
 # The other optimizers: the update of x and the state for the gradient d. c0 to c6 are values shared by all elements
 # (`shared_numbers` in cpu/optim/formulas.pyx).
-_TEXTS = {
+FORMULAS = {
     "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
         W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
         s0[i] = v;
@@ -187,9 +187,9 @@ _TEXTS = {
         x -= (d > 0 ? W(1) : d < 0 ? W(-1) : d) * size;""",
 }
 # The entries of the state that are kept in the type that is computed in
-_SQUARES = {"Adadelta": (0, 1), "Adagrad": (0,), "NAdam": (1,), "RAdam": (1,), "RMSprop": (0, 2)}
-_FORMULAS = {
-    name: Step(name.lower(), _FORMULA % (name.lower(), text), _SQUARES.get(name, ())) for name, text in _TEXTS.items()
+SQUARES = {"Adadelta": (0, 1), "Adagrad": (0,), "NAdam": (1,), "RAdam": (1,), "RMSprop": (0, 2)}
+_STEPS = {
+    name: Step(name.lower(), _FORMULA % (name.lower(), text), SQUARES.get(name, ())) for name, text in FORMULAS.items()
 }
 _NUMBERS = 7
 _NONE = [0] * 6
@@ -228,6 +228,17 @@ def _table(numbers):
             _tables.pop(next(iter(_tables)))
     _tables[key] = found
     return kept(found)
+
+
+def table_of(rows, columns):
+    """Return the addresses of the arrays of each row, filled up with zeros, as a matrix on the current GPU."""
+    used(rows)
+    return _table(np.array([[a.data.ptr for a in row] + [0] * (columns - len(row)) for row in rows], np.int64))
+
+
+def found_to_skip():
+    """Return the array whose nonzero element suppresses the steps of this thread, or None."""
+    return _unless.found
 
 
 def _parts(sizes):
@@ -304,7 +315,7 @@ def _in_order(param, grad, state, squares, back):
     return found
 
 
-def _grouped(rows, squares):
+def grouped(rows, squares):
     """Group (parameter, gradient, state, numbers) into [(device, numbers, rows of a launch, `back` of `_in_order`)]."""
     groups: dict = {}
     for param, grad, state, numbers in rows:
@@ -321,21 +332,22 @@ def _grouped(rows, squares):
 
 def launch_each(program, rows, further=()):
     """Launch once per type, device and numbers of (parameter, gradient, state, numbers), with `further` appended."""
-    for device, numbers, together, back in _grouped(rows, program.squares):
+    for device, numbers, together, back in grouped(rows, program.squares):
         with on_device(device):
             launch(program, together, (*numbers, *further))
-            _put_back(back)
+            put_back(back)
 
 
-def _put_back(copies):
+def put_back(copies):
+    """Write what steps have made of copies to the arrays that they were copied from."""
     for array, copy in copies:
         array[...] = copy
 
 
 def formula_step(name, rows):
-    """One step of an optimizer of `_FORMULAS`; each of `rows` is (parameter, gradient, state, numbers)."""
+    """One step of an optimizer of `FORMULAS`; each of `rows` is (parameter, gradient, state, numbers)."""
     given = [(*row, (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))) for *row, numbers in rows]
-    launch_each(_FORMULAS[name], given, (_unless.found,))
+    launch_each(_STEPS[name], given, (_unless.found,))
 
 
 def sgd_step(
@@ -418,10 +430,10 @@ def _counted_adam(
         found[0].append((param, grad, state, ()))
         found[1].append(step)
     for (device, _), (rows, counts) in groups.items():
-        [(_, _, together, back)] = _grouped(rows, _COUNTED_ADAM.squares)
+        [(_, _, together, back)] = grouped(rows, _COUNTED_ADAM.squares)
         with on_device(device):
             rate = cupy().asarray(lr).astype(np.float64) if is_array(lr) else None
             given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)
             numbers = float(beta1), float(beta2), *given, float(eps), float(decay), float(decays), sign
             launch(_COUNTED_ADAM, together, (*numbers, _unless.found), counts)
-            _put_back(back)
+            put_back(back)

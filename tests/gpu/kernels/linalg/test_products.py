@@ -1,11 +1,14 @@
-"""Batched matrix products passed to cuBLAS without copies, and selection between bfloat16 arrays."""
+"""Matrix products and sums with them passed to cuBLAS as they are, and selection between bfloat16 arrays."""
 
 from importlib import import_module
 
+import cupy_standin
 import numpy as np
 import pytest
+from cupy_standin import blas_lt
 
 import cygrad as torch
+from cygrad._kernels.gpu.libraries import cublas_lt
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 
@@ -107,3 +110,104 @@ def test_half_precision_is_added_up_in_single(kind):
     ):
         assert found.dtype is x.dtype
         assert found.float().tolist() == wanted
+
+
+# --- Sums with products --------------------------------------------------------------------------
+
+
+def operands(kind, *shapes):
+    if kind == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    return [torch.randn(*shape).to(getattr(torch, kind)) for shape in shapes]
+
+
+def launches_of(function, *given, **how):
+    """The result of a function on the GPU, which has to be as on the CPU, and what was launched."""
+    with cupy_standin.watch() as seen:
+        found = function(*(t.cuda() for t in given), **how)
+    wanted = function(*given, **how)
+    near = KINDS[str(wanted.dtype).removeprefix("torch.")]
+    torch.testing.assert_close(found.cpu(), wanted, rtol=near, atol=near)
+    return seen.launches if cupy_standin.is_installed() else None
+
+
+def none_or(*names):
+    return None, list(names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bias_is_added_in_the_launch_of_the_product(kind):
+    x, w, b = operands(kind, (5, 7), (4, 7), (4,))
+    linear = torch.nn.functional.linear
+    for given in ((x, w), (x[:, 1:5], w[:, 2:6]), (x.t().contiguous().t(), w.t().contiguous().t()), (x[None], w)):
+        assert launches_of(linear, *given, b) in none_or("cublasLtMatmul")
+    assert launches_of(lambda x, w, b: torch.addmm(b, x, w.t()), x, w, b) in none_or("cublasLtMatmul")
+    graph, on_gpu = torch.cuda.CUDAGraph(), [t.cuda() for t in (x, w, b)]
+    with torch.cuda.graph(graph):
+        found = linear(*on_gpu)
+    graph.replay()
+    torch.testing.assert_close(found.cpu(), linear(x, w, b), rtol=KINDS[kind], atol=KINDS[kind])
+
+
+def test_what_cublaslt_does_not_add(monkeypatch):
+    linear = torch.nn.functional.linear
+    x, w, b = operands("float32", (5, 7), (4, 7), (4,))
+    in_two, as_it_lies = ("gemmEx", "cygrad_add"), ("gemmEx", "cupy_add")
+    assert launches_of(lambda x, w, b: linear(x, w, b[::2]), x, w, torch.randn(8)) in none_or(*as_it_lies)
+    assert launches_of(linear, x[:1], w, b) in none_or(*in_two)
+    assert launches_of(linear, x, w[:1], b[:1]) in none_or(*in_two)
+    if cupy_standin.is_installed():
+        monkeypatch.setattr(blas_lt.Library, "refuses", True)
+        monkeypatch.setattr(cublas_lt, "_refused", set())
+        assert launches_of(linear, x, w, b) == [*in_two]
+        monkeypatch.setattr(blas_lt.Library, "refuses", False)
+        assert launches_of(linear, x, w, b) == [*in_two]  # it is not asked again
+        monkeypatch.setattr(cublas_lt, "_refused", set())
+        monkeypatch.setattr(cublas_lt, "library", lambda: None)
+        assert launches_of(linear, x, w, b) == [*in_two]
+    x, w, b = operands("float16", (5, 7), (4, 7), (4,))
+    monkeypatch.setattr(Precision, "fp16_accumulation", True)
+    assert launches_of(linear, x, w, b) in none_or("copy", "gemmEx")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("beta, alpha", [(0.5, 2), (0, 3), (2, 1), (1, -1), (0, 1)])
+def test_factors_are_left_to_cublas(kind, beta, alpha):
+    base, a, b = operands(kind, (5, 4), (5, 7), (7, 4))
+    wanted = none_or("gemmEx") if beta == 0 else none_or("copy", "gemmEx")
+    factors = {"beta": beta, "alpha": alpha}
+    for given in ((base, a, b), (base[:1], a, b), (base[:, 0:1], a, b), (base[0], a, b), (base, a[:, ::2], b[::2])):
+        launched = launches_of(torch.addmm, *given, **factors)
+        assert launched in wanted or given[1] is not a  # every second element is copied
+    assert launches_of(torch.addmv, base[:, 0], a, b[:, 1], **factors)[-1:] in (["gemmEx"], None)
+    stacks = operands(kind, (3, 5, 4), (3, 5, 7), (3, 7, 4))
+    assert launches_of(torch.baddbmm, *stacks, **factors) in wanted
+    if beta == 0:  # nothing of it is read
+        assert not torch.addmm(base.cuda() * float("nan"), a.cuda(), b.cuda(), **factors).isnan().any()
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_sums_with_products_of_half_precision_are_rounded_once(kind):
+    base, a, b = operands(kind, (33, 40), (33, 70), (70, 40))
+    for factors in ({}, {"beta": 0.3, "alpha": 1.7}):
+        on_gpu = torch.addmm(base.cuda(), a.cuda(), b.cuda(), **factors).cpu()
+        wanted = torch.addmm(base.double(), a.double(), b.double(), **factors)
+        error = (on_gpu.double() - wanted).abs() / wanted.abs().clamp(min=1e-2)
+        assert error.max() <= torch.finfo(on_gpu.dtype).eps * 0.51
+
+
+def test_gradients_and_complex_factors():
+    given = [torch.randn(*shape, dtype=torch.complex64) for shape in ((5, 4), (5, 7), (7, 4))]
+
+    def gradients(device):
+        leaves = [t.to(device).requires_grad_() for t in given]
+        found = torch.addmm(*leaves, beta=2 + 1j, alpha=1 - 0.5j)
+        return [found, *torch.autograd.grad(found.abs().sum(), leaves)]
+
+    for found, wanted in zip(gradients("cuda"), gradients("cpu")):
+        torch.testing.assert_close(found.cpu(), wanted, rtol=1e-5, atol=1e-5)
+    assert torch.addmm(torch.ones(2, 2).cuda(), *[torch.eye(2).cuda()] * 2, beta=2 + 0j).tolist() == [[3, 2], [2, 3]]
+    whole = [torch.ones(2, 2, dtype=torch.int64, device="cuda")] * 3
+    assert torch.addmm(*whole, beta=2, alpha=3).tolist() == [[8, 8], [8, 8]]
+    with pytest.raises(RuntimeError):
+        torch.addmm(torch.ones(3, 3).cuda(), torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda(), beta=2)
