@@ -227,7 +227,7 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
     if mesh.size() > 1:
         raise RuntimeError(
             f"distribute_module over {mesh}: cygrad does not divide what a module computes over processes\n"
-            "  to fix it: use `parallelize_module`, which has styles for layers, `fully_shard`, which divides parameters, "
+            "  to fix it: use `parallelize_module`, which divides layers, `fully_shard`, which divides parameters, "
             "or `DistributedDataParallel`, which divides data"
         )
     if partition_fn is not None:
