@@ -173,6 +173,8 @@ INWARD = {
     ("cygrad/optim/formula.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/formula.py", "cygrad._core.replay.numbers"),
     ("cygrad/optim/formula.py", "cygrad._kernels.optimizer_steps"),
+    ("cygrad/optim/muon.py", "cygrad._core.graph.internals"),
+    ("cygrad/optim/muon.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/optimizer.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/optim/optimizer.py", "cygrad.utils._foreach_utils"),
     ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
@@ -225,8 +227,12 @@ NOT_FAMILIES = {"launch", "runtime", "libraries"}
 GPU_ONLY = {
     "base/joining.py": "a part of base/arrays.py: no form, but a kernel that its forms launch",
     "image/implicit_convolution.py": "a part of image/convolution.py: no form, but kernels that its forms launch",
+    "nn/attention_streams.py": "a part of nn/attention.py: no form, but kernels that its forms launch",
+    "nn/attention_views.py": "a part of nn/attention.py: what its kernels have in common",
     "nn/recurrent_loops.py": "a part of nn/recurrent.py: no form, but kernels that its forms launch",
+    "optim/counted_formulas.py": "for steps that are counted on a GPU",
     "optim/grad_scaling.py": "for arrays in memory, amp.GradScaler does the same by tensor ops",
+    "optim/matrices.py": "for arrays in memory, Muon does the same by tensor ops",
 }
 
 STRINGS = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'', re.DOTALL)
