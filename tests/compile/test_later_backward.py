@@ -259,6 +259,52 @@ def test_an_argument_with_a_history():
     assert pair.replays == 3
 
 
+def with_history(call, x, weight):
+    """The argument's history leads to the same weights as the function."""
+    return call(cygrad.tanh(x @ weight))
+
+
+def several_times(call, x, weight):
+    for _ in range(4):
+        x = x + call(x)
+    return x
+
+
+def residual(call, x, weight):
+    hidden = x @ weight
+    return hidden * call(hidden)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("use", [with_history, several_times, residual])
+def test_an_argument_whose_history_leads_to_the_same_leaves(use, create_graph):
+    weight, x = cygrad.randn(4, 4, requires_grad=True), cygrad.randn(3, 4)
+
+    def function(hidden):
+        return cygrad.sin(hidden @ weight)
+
+    def gradients(call):
+        first = cygrad.autograd.grad(use(call, x, weight).sum(), weight, create_graph=create_graph)[0]
+        return [first, *cygrad.autograd.grad((first**2).sum(), weight)] if create_graph else [first]
+
+    compiled = cygrad.compile(function)
+    for _ in range(8):
+        for found, wanted in zip(gradients(compiled), gradients(function), strict=True):
+            cygrad.testing.assert_close(found, wanted)
+    assert step_of(compiled).replays() > 0
+
+
+def test_an_argument_that_was_computed_from_another():
+    def product(a, b):
+        return cygrad.sin(a * b).sum()
+
+    compiled, x = cygrad.compile(product), cygrad.randn(5, requires_grad=True)
+    for _ in range(8):
+        found, wanted = (cygrad.autograd.grad(call(x, x * 2), x)[0] for call in (compiled, product))
+        assert bits(found) == bits(wanted)
+    assert step_of(compiled).replays() > 0
+
+
 def test_double_backward():
     pair = Pair()
 

@@ -170,6 +170,18 @@ def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tupl
     return captured_gradients(run, inputs, create_graph, True)
 
 
+cdef tuple gradients_up_to(set ends, tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph):
+    """Same as `run_grad`, but the pass does not go beyond the nodes in `ends`; None for inputs that are not reached."""
+    cdef Run run = Run.__new__(Run)
+    run.caller = "grad"
+    run.keep_graph = retain_graph
+    run.ends = ends
+    plant(run, outputs, roots_of(outputs, gradients))
+    aim_at_inputs(run, inputs, True)
+    carry_out(run, create_graph)
+    return captured_gradients(run, inputs, create_graph, True)
+
+
 def queue_callback(callback):
     """Call `callback()` at the end of the backward pass running in this thread."""
     cdef ThreadState* state = thread_state()

@@ -31,6 +31,7 @@ cdef class Run:
     cdef bint one_root          # run tensor hooks of a root that leads to no needed entry, as PyTorch does
     cdef bint cuts              # recorded only for the tangents: results that leave the pass have no history
     cdef unsigned long long oldest  # nodes recorded before this sequence number are not part of the pass
+    cdef set ends               # nodes beyond which the pass does not go, or None
     cdef dict captures          # {(entry, output number): [positions in `captured`]}
     cdef list captured
     cdef bint has_streams       # whether a node was recorded in a non-default stream
@@ -44,6 +45,7 @@ cdef class Run:
 
     cdef Py_ssize_t find(self, object target)
     cdef Py_ssize_t add(self, object target) except -1
+    cdef int n_edges(self, Node node) except -1                 # that the pass follows
     cdef int discover(self) except -1
     cdef int give(self, Py_ssize_t entry, int nr, Tensor grad) except -1
     cdef bint add_part(self, OpNode node, Tensor grad, ThreadState* state) except -1

@@ -111,6 +111,10 @@ cdef class Run:
         self.n_entries = i + 1
         return i
 
+    @cython.final
+    cdef inline int n_edges(self, Node node) except -1:
+        return 0 if self.ends is not None and node in self.ends else node.n_edges
+
     cdef int discover(self) except -1:
         """Find everything reachable from the current entries, and count the gradients each will receive."""
         cdef Py_ssize_t i = 0, j
@@ -120,7 +124,7 @@ cdef class Run:
             node = <Node>self.entries[i].node
             if node.stream is not None:
                 self.has_streams = True
-            for k in range(node.n_edges):
+            for k in range(self.n_edges(node)):
                 target = node.target(k)
                 if target is not None and (self.oldest == 0 or node_of(target).sequence_nr >= self.oldest):
                     j = self.add(target)
@@ -146,7 +150,7 @@ cdef class Run:
             i = 0
             while i < n:                        # topological order
                 node = <Node>self.entries[order[i]].node
-                for k in range(node.n_edges):
+                for k in range(self.n_edges(node)):
                     target = node.target(k)
                     j = -1 if target is None else self.find(target)
                     if j >= 0:
@@ -157,7 +161,7 @@ cdef class Run:
                 i += 1
             for i in range(n - 1, -1, -1):      # and back
                 node = <Node>self.entries[order[i]].node
-                for k in range(node.n_edges):
+                for k in range(self.n_edges(node)):
                     target = node.target(k)
                     j = -1 if target is None else self.find(target)
                     if j >= 0:

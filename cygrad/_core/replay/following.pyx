@@ -99,8 +99,8 @@ cdef int end_to_follow(Follower follower, Follower former) except -1:
 
 cdef bint may_be_followed(Run run) except -1:
     """Whether a pass is of the usual kind: not within another one, and over a graph that no other thread is using."""
-    return (thread_state().run == NULL and not run.has_streams and run.oldest == 0 and run.foreign is None
-            and (not defaults.in_use or default_device() == cpu_device))
+    return (thread_state().run == NULL and not run.has_streams and run.oldest == 0 and run.ends is None
+            and run.foreign is None and (not defaults.in_use or default_device() == cpu_device))
 
 
 cdef bint follow_run(Run run) except -1:

@@ -5,7 +5,7 @@ cimport numpy as cnp
 
 import numpy as np
 
-from cygrad._core.engine.backward cimport run_grad
+from cygrad._core.engine.backward cimport gradients_up_to
 from cygrad._core.graph.node cimport Node, forbid_making
 from cygrad._core.graph.opdef cimport OpNode, is_op_node
 from cygrad._core.graph.saved_slots cimport value_in
@@ -143,7 +143,10 @@ cdef object edge_of(bint is_argument, object which, list arguments):
 
 cdef tuple inner_gradients(list outputs, tuple grads, list edges, list arguments, unsigned long long unwanted,
                            bint retain, bint create):
-    """The gradients that arrive at the edges, or None for each. No hook at these runs."""
+    """The gradients that arrive at the edges, or None for each. No hook at these runs.
+
+    The histories of arguments are not part of the pass: what they lead to may be an edge, too, and their nodes get the
+    gradients of the arguments later."""
     cdef list roots = [], given = [], ends = [], nodes = [], hooks = [], found = [None] * len(edges), places = []
     cdef Node node
     cdef Tensor t
@@ -164,7 +167,7 @@ cdef tuple inner_gradients(list outputs, tuple grads, list edges, list arguments
     for node in nodes:
         node.hooks = None
     try:
-        results = run_grad(tuple(roots), tuple(given), tuple(ends), retain, create, True)
+        results = gradients_up_to({grad_fn_of(t) for t in arguments}, tuple(roots), tuple(given), tuple(ends), retain, create)
     finally:
         for node, former in zip(nodes, hooks):
             if node.hooks is None:
