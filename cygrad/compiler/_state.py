@@ -28,6 +28,7 @@ from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 from cygrad._ops.random.source import Source
 from cygrad.compiler._watching import Reason, Watch, impurity, is_of_named_tuple, is_of_numpy, is_ours
+from cygrad.func._batching import has_other_steps
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
 from cygrad.optim import optimizer as optimizers
@@ -76,6 +77,8 @@ class Survey(Walk):
         if "get_swap_module_params_on_conversion" in self._watch.own_names:
             swaps = get_swap_module_params_on_conversion()
             self.guard.asked("", lambda: _changed_swapping(swaps))
+        if "has_other_steps" in self._watch.own_names:
+            self.guard.asked("", _replaced_steps)
         if defaults.in_use:  # otherwise no thread has another default device than the CPU
             expected = default_device()
             self.guard.asked("", lambda: None if default_device() == expected else "the default device was changed")
@@ -479,6 +482,10 @@ def _name_of(kind: type) -> str:
 
 
 # -- what `Guard` has no check for --
+
+
+def _replaced_steps() -> str | None:
+    return "a library has replaced steps of vmap" if has_other_steps() else None
 
 
 def _changed_swapping(expected: bool) -> str | None:

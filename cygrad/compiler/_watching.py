@@ -61,6 +61,7 @@ _ASKING = frozenset(
         ("cuda/graphs.py", "is_current_stream_capturing"),
         ("cuda/devices.py", "is_available"),
         ("__future__.py", "get_swap_module_params_on_conversion"),
+        ("_functorch/vmap.py", "are_others"),
     ]
 )
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing import reduction, spawn
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ def _pickled(value, is_any):
     if not is_any:
         return bytes(reduction.ForkingPickler.dumps(value))
     try:
-        import cloudpickle  # type: ignore[import-untyped]  # an optional package
+        cloudpickle = import_module("cloudpickle")  # optional
     except ImportError:
         raise RuntimeError(
             'launch_agent(): start_method="fork" needs cloudpickle, as MPI starts new processes\n'

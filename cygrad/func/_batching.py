@@ -22,6 +22,11 @@ _Options = namedtuple("_Options", "name in_dims out_dims randomness")
 steps: Any = None  # `cygrad._functorch.vmap` once it is imported, where libraries replace what `vmap` does
 
 
+def has_other_steps() -> bool:
+    """Whether a library has replaced steps of `vmap`, so that it must call those."""
+    return steps is not None and steps.are_others()
+
+
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
@@ -64,7 +69,7 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        if steps is not None and steps.are_others():
+        if has_other_steps():
             return steps.vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
         leaves, dims = _batched_inputs(args, options)
         size = _batch_size(leaves, dims)

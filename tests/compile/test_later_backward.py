@@ -371,6 +371,15 @@ def test_hooks():
     assert len(seen) == 24
 
 
+def test_hooks_of_a_result_without_a_gradient_do_not_run():
+    compiled, seen = cygrad.compile(lambda x: (x.sin(), x.cos())), []
+    for _ in range(6):
+        for result in (results := compiled(cygrad.ones(3, requires_grad=True))):
+            result.register_hook(seen.append)
+        results[0].sum().backward()
+    assert len(seen) == 6 and None not in seen
+
+
 def test_modes():
     pair = Pair(with_dropout)
 

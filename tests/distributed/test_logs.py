@@ -162,7 +162,7 @@ def test_functions_are_called_in_processes(method, tmp_path):
     code, output = ended([sys.executable, str(script), method])
     assert code == 0, output
     first = "{0: [6.0, 6.0], 1: [6.0, 6.0]}" if method == "spawn" else "{0: True, 1: True}"
-    assert output.splitlines()[0] == first
+    assert first in output.splitlines()
     assert "failed 1 ValueError: seven total" in output.splitlines()
 
 
@@ -174,11 +174,11 @@ def test_functions_that_cannot_be_called():
 
 
 AS_TORCH = """
-import cygrad, torch, torch.distributed as dist
+import sys, cygrad, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 x = torch.ones(1)
 dist.all_reduce(x)
-print("total", x.item(), torch.Tensor is cygrad.Tensor, flush=True)
+sys.stdout.write(f"total {x.item()} {torch.Tensor is cygrad.Tensor}\\n")
 dist.destroy_process_group()
 """
 

@@ -124,6 +124,7 @@ INWARD = {
     ("cygrad/compiler/_state.py", "cygrad._kernels.device.cupy_library"),
     ("cygrad/compiler/_state.py", "cygrad._kernels.gpu.runtime.matmul_precision"),
     ("cygrad/compiler/_state.py", "cygrad._ops.random.source"),
+    ("cygrad/compiler/_state.py", "cygrad.func._batching"),
     ("cygrad/compiler/_state.py", "cygrad.nn.modules._use"),
     ("cygrad/compiler/_step.py", "cygrad._core.errors.classes"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay"),

@@ -24,7 +24,10 @@ cdef object run_tensor_pre_hooks(Node node, object grad):
     if node.n_outputs == 1:
         return hooked(node, 0, grad)
     grads = list(grad) if grad is not None else [None] * node.n_outputs
-    return none_if_empty(tuple([hooked(node, nr, grads[nr]) for nr in range(node.n_outputs)]))
+    for nr in range(node.n_outputs):
+        if grads[nr] is not None or not node.stands_for_several():
+            grads[nr] = hooked(node, nr, grads[nr])
+    return none_if_empty(tuple(grads))
 
 
 cdef object none_if_empty(tuple grads):

@@ -62,6 +62,9 @@ cdef class Node:
     cdef bint takes_undefined(self) noexcept:
         return False
 
+    cdef bint stands_for_several(self) noexcept:
+        return False
+
     cdef Py_ssize_t n_places(self):
         return 0
 

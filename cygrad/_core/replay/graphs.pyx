@@ -167,7 +167,8 @@ cdef tuple inner_gradients(list outputs, tuple grads, list edges, list arguments
     for node in nodes:
         node.hooks = None
     try:
-        results = gradients_up_to({grad_fn_of(t) for t in arguments}, tuple(roots), tuple(given), tuple(ends), retain, create)
+        histories = {grad_fn_of(t) for t in arguments}
+        results = gradients_up_to(histories, tuple(roots), tuple(given), tuple(ends), retain, create)
     finally:
         for node, former in zip(nodes, hooks):
             if node.hooks is None:

@@ -350,6 +350,9 @@ cdef class CompiledFunctionBackward(Node):
         made = <list>replayed
         return tuple([None if arrives < 0 else made[arrives] for arrives in found.arrives])
 
+    cdef bint stands_for_several(self) noexcept:
+        return True
+
     cdef int lead_to(self, list outputs) except -1:
         """From now on, let gradients pass to the graph that was made once more: it is part of the graph of the gradients."""
         cdef Tensor t

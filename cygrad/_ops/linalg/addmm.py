@@ -18,7 +18,7 @@ from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, sum_type
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.cupy_library import as_array, is_array
+from cygrad._kernels.device.cupy_library import as_array, gpu_class
 from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.base.arithmetic import mul
@@ -71,7 +71,7 @@ def add_product_array(base, a, b, beta, alpha):
     """Return beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
     if beta == 1 and alpha == 1 and b.ndim <= 2:
         return sum_with_product(base, a, b)
-    if is_array(base) and _is_for_cublas(base, a, b, beta, alpha):
+    if type(base) is gpu_class() and _is_for_cublas(base, a, b, beta, alpha):
         beta, alpha = (f.real if isinstance(f, complex) and not f.imag else f for f in (beta, alpha))
         return sum_with_product(base, a, b, beta, alpha)
     if is_half(base):

@@ -230,7 +230,7 @@ def test_versions_that_do_not_go_together_are_told(cupy, monkeypatch, text, kind
 
     x = torch.ones(3, device="cuda")
     monkeypatch.setattr(cupy, "cumprod", fail)
-    with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: .*install cygrad\[cuda12\] or \[cuda13\]") as caught:
+    with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: .*install cupy-cuda12x\[ctk\] or cupy-cuda13x") as caught:
         x.cumprod(0)
     assert text in str(caught.value)
 

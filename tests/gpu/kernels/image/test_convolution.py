@@ -54,9 +54,9 @@ def test_as_on_the_cpu(monkeypatch, case, dtype, scratch):
 def test_products_follow_the_setting_of_convolutions(monkeypatch, allowed, case):
     seen, multiply = [], cublas.multiply
 
-    def watched(*args):
-        seen.append(args[-1])
-        multiply(*args)
+    def watched(x, of_x, y, of_y, out, inner, in_half, in_tf32, *factors):
+        seen.append(in_tf32)
+        multiply(x, of_x, y, of_y, out, inner, in_half, in_tf32, *factors)
 
     monkeypatch.setattr(cublas, "multiply", watched)
     with torch.backends.cudnn.flags(enabled=False, allow_tf32=allowed):
