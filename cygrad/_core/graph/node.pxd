@@ -85,7 +85,7 @@ cdef class Node:
     cdef object call(self, object grad)  # takes one gradient, or a tuple if n_outputs > 1; returns one or a tuple
     cdef int release_variables(self, object freed_by) except -1
     cdef bint takes_undefined(self) noexcept    # whether the node runs even if no gradient arrives
-    cdef bint stands_for_several(self) noexcept # whether each output would have a node of its own in an eager step
+    cdef bint stands_for_several(self) noexcept     # whether each output would have a node of its own in an eager step
     # The slots for saved values: how many, which output the value in slot i is (-1: none), and whose lock guards them.
     cdef Py_ssize_t n_places(self)
     cdef int output_in(self, Py_ssize_t i) except -2
