@@ -356,7 +356,7 @@ MAKERS = {
 
 
 # The same as captured graphs and compiled, and attention alone
-_CAPTURED = (
+_STEPS = (
     "chain of 10^6",
     "chain of 6.7 * 10^7",
     "softmax 8192x4096",
@@ -367,18 +367,7 @@ _CAPTURED = (
     "LSTM 128 to 256, 64 steps, batch 64",
     "ResNet-18's shape, 128x3x32x32, Adam",
 )
-MAKERS |= {f"{row}, captured": captured(MAKERS[row]) for row in _CAPTURED}
-_COMPILED = (
-    "chain of 10^6",
-    "chain of 6.7 * 10^7",
-    "softmax 8192x4096",
-    "layer norm with gelu 8192x4096",
-    "transformer block 32x512x768",
-    "transformer block 32x512x768, bfloat16 autocast",
-    "small convolutional network 64x1x28x28, SGD",
-    "LSTM 128 to 256, 64 steps, batch 64",
-    "ResNet-18's shape, 128x3x32x32, Adam",
-)
+MAKERS |= {f"{row}, captured": captured(MAKERS[row]) for row in _STEPS}
 MAKERS |= {
     f"convolution 128x128x32x32, {dtype}, {'with' if uses_cudnn else 'without'} cuDNN": convolution(dtype, uses_cudnn)
     for dtype in ("float32", "bfloat16")
@@ -399,7 +388,7 @@ MAKERS |= {
 }
 MAKERS |= {f"linear 16384x768 to 3072, {dtype}": linear(dtype) for dtype in ("float32", "bfloat16")}
 MAKERS["784-128-10 step with Adam, compiled"] = compiled(functools.partial(mlp_step, capturable=True))
-MAKERS |= {f"{row}, compiled": compiled(MAKERS[row]) for row in _COMPILED}  # last, since PyTorch takes long to compile
+MAKERS |= {f"{row}, compiled": compiled(MAKERS[row]) for row in _STEPS}  # last, since PyTorch takes long to compile
 
 
 def milliseconds(torch, run, runs=1, of_cpu=False):
