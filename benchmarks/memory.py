@@ -1,20 +1,26 @@
 """Measure the peak memory of training steps, beyond importing and a small first step; see README.md in this folder.
 
 `python -m benchmarks.memory [PATTERN]` runs larger models and the statements of the main table with cygrad and PyTorch,
-each in its own process. A pattern selects rows whose name contains it.
+each in its own process. A pattern selects rows whose name contains it. With `--compiled`, it
+runs them with cygrad alone, as they are written and compiled, and prints what the arrays of a step take at most, with
+what the program keeps.
 """
 
 from __future__ import annotations
 
+import functools
+import gc
 import importlib
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks import layers
 from benchmarks.layers import FORWARD_BACKWARD, lenet, residual_block, transformer_block, with_model
 from benchmarks.machine import limit_threads
+from benchmarks.row import as_function
 from benchmarks.rows import ROWS, STEP, network
 
 STEPS = 10
@@ -36,6 +42,9 @@ MODELS = {
 
 def main() -> None:
     """Print the table or, if called with a library and a model, one figure."""
+    if sys.argv[1:2] == ["--compiled"]:
+        print_compiled(sys.argv[2] if len(sys.argv) > 2 else "")
+        return
     if len(sys.argv) == 3:
         print(peak(importlib.import_module(sys.argv[1]), sys.argv[2]))
         return
@@ -65,6 +74,38 @@ def peak(torch: Any, name: str) -> int:
     for _ in range(STEPS):
         exec(code, names)
     return _most() - before
+
+
+def print_compiled(pattern: str) -> None:
+    """Print what the arrays of a step take at most beyond what is there before it: as it is written, and compiled."""
+    torch = importlib.import_module("cygrad")
+    limit_threads(1, torch)
+    print(f"{'peak of the arrays of a step, in MB':43}{'eager':>8}{'compiled':>10}{'ratio':>7}   (at most 1)")
+    for name, (statement, setup) in MODELS.items():
+        if pattern not in name:
+            continue
+        names = setup(torch)
+        source, clear = as_function(statement)
+        exec(source, names)
+        compiled = torch.compile(names["step"])
+        eager = _peak_of_arrays(torch, names["step"], functools.partial(exec, clear, names), 3)
+        replayed = _peak_of_arrays(torch, compiled, functools.partial(exec, clear, names), STEPS)
+        replayed += sum(plan.program.memory for plan in compiled.explain().plans)
+        note = "" if compiled.explain().replays else "   (not replayed)"
+        print(f"{name:43}{eager / 1e6:8.2f}{replayed / 1e6:10.2f}{replayed / max(eager, 1):7.2f}{note}", flush=True)
+
+
+def _peak_of_arrays(torch: Any, step: Callable[[], Any], clear: Callable[[], Any], calls: int) -> int:
+    """Return the bytes that the last of some calls takes at most, beyond what is there before it."""
+    for _ in range(calls):
+        step()
+        clear()
+    gc.collect()
+    before = torch.memory_stats()["allocated_bytes.all.current"]
+    torch.reset_peak_memory_stats()
+    step()
+    clear()
+    return int(torch.memory_stats()["allocated_bytes.all.peak"] - before)
 
 
 def _most() -> int:

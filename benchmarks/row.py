@@ -52,3 +52,28 @@ class Row:
             numpy_statement, names = self.numpy
             return "NumPy", numpy_statement, names()
         return None
+
+
+def as_function(statement: str) -> tuple[str, str]:
+    """Return the source of a function `step` that does the statement, and what clears gradients at its end.
+
+    The function returns the last value and leaves gradients: a compiled step computes nothing that nobody sees.
+    """
+    kept, cleared = statement.strip("\n").splitlines(), list[str]()
+    while len(kept) > 1 and (_clears(kept[-1]) or (cleared and kept[-1].startswith("for "))):
+        cleared.insert(0, kept.pop())
+    if _is_expression(kept[-1]):
+        kept[-1] = f"return {kept[-1]}"
+    return "def step():\n" + "\n".join(f"    {line}" for line in kept), "\n".join(cleared)
+
+
+def _clears(line: str) -> bool:
+    return line.replace(" ", "").endswith("grad=None") or line.strip() == "optimizer.zero_grad()"
+
+
+def _is_expression(line: str) -> bool:
+    try:
+        compile(line, "", "eval")
+    except SyntaxError:
+        return False
+    return True

@@ -226,6 +226,11 @@ class Watch:
         """Whether something that ran may look at the `grad` of a tensor."""
         return self.is_dynamic or any("grad" in names for names in (self.names, self.own_names))
 
+    @property
+    def reads_grads(self) -> bool:
+        """Whether the user's functions may look at the `grad` of a tensor."""
+        return self.is_dynamic or "grad" in self.names
+
     def covers(self, other: Watch) -> bool:
         """Whether all functions that ran in another call ran in this one, too."""
         return (

@@ -70,3 +70,93 @@ def test_blocks_lie_in_gradients_until_these_are_computed():
         found = [p.grad.clone() for p in net.parameters()]
         step()
         assert all(cygrad.equal(a, p.grad) for a, p in zip(found, net.parameters()))
+
+
+@pytest.mark.parametrize("place", ["before the forward pass", "before the backward pass"])
+def test_former_gradients_do_not_lie_beside_the_new_ones(place):
+    """With kernels that are called as a whole, too: as in eager steps, the gradients take most of the memory here."""
+    net = nn.Sequential(nn.Linear(300, 700), nn.LayerNorm(700), nn.Linear(700, 300))
+    x = cygrad.randn(4, 300)
+
+    def step():
+        if place == "before the forward pass":
+            net.zero_grad()
+        loss = cygrad.cumsum(net(x), 0).sum()
+        if place == "before the backward pass":
+            net.zero_grad()
+        loss.backward()
+        return loss
+
+    compiled = cygrad.compile(step)
+    eager, replayed = peak(step, 3), peak(compiled, 8)
+    (plan,) = compiled._cygrad_step.plans.plans
+    assert plan.replays > 0
+    assert any("cumsum" in str(line.kind) for line in plan.program.entries)
+    size = max(p.numel() * 4 for p in net.parameters())
+    assert replayed + plan.program.memory < eager + size / 2
+    found = [p.grad.clone() for p in net.parameters()]
+    step()
+    assert all(cygrad.equal(a, p.grad) for a, p in zip(found, net.parameters()))
+
+
+class TestGradientsOfFailedReplays:
+    """A replay that fails leaves the gradients that the eager step would have left."""
+
+    def fail(self, step, net):
+        """The gradient before a call that fails and after it, of an eager step and of a compiled one."""
+        places, wrong = cygrad.tensor([0, 1]), cygrad.tensor([0, 7])
+        left = []
+        for f in (step, cygrad.compile(step)):
+            net.zero_grad()
+            for _ in range(7):
+                f(places)
+            former = net.weight.grad
+            with pytest.raises(IndexError, match="out of range"):
+                f(wrong)
+            left.append((former, net.weight.grad))
+        assert f._cygrad_step.replays() > 0
+        return left
+
+    def test_cleared_before_the_call_that_fails(self):
+        net = nn.Linear(300, 400)
+        table = cygrad.randn(2, 300)
+
+        def step(places):
+            net.zero_grad()
+            net(nn.functional.embedding(places, table)).sum().backward()
+
+        for _, grad in self.fail(step, net):
+            assert grad is None
+
+    def test_cleared_after_the_call_that_fails(self):
+        net = nn.Linear(300, 400)
+        table = cygrad.randn(2, 300)
+
+        def step(places):
+            loss = net(nn.functional.embedding(places, table)).sum()
+            net.zero_grad()
+            loss.backward()
+
+        for former, grad in self.fail(step, net):
+            assert grad is former
+        assert cygrad.equal(grad, self.fail(step, net)[0][1])
+
+    def test_looked_at_before_the_call_that_fails(self):
+        """The step as it is written finds what it would have found."""
+        net = nn.Linear(300, 400)
+        table = cygrad.randn(2, 300)
+
+        def step(places):
+            has_grad = net.weight.grad is not None
+            net.zero_grad()
+            if not has_grad:
+                raise RuntimeError("no gradient was there")
+            net(nn.functional.embedding(places, table)).sum().backward()
+
+        net.weight.grad = cygrad.zeros(400, 300)
+        compiled = cygrad.compile(step)
+        for _ in range(7):
+            compiled(cygrad.tensor([0, 1]))
+        assert compiled._cygrad_step.replays() > 0
+        with pytest.raises(IndexError, match="out of range"):
+            compiled(cygrad.tensor([0, 7]))

@@ -1,5 +1,7 @@
 """The workloads of `benchmarks`, compiled: equal to eager bit for bit, on one thread and several."""
 
+import importlib
+
 import pytest
 from checkout import CHECKOUT, rows_of_benchmarks
 
@@ -16,39 +18,21 @@ pytestmark = [
 
 def rows():
     with rows_of_benchmarks() as module:
-        return {row.name: row for row in module.ROWS}
+        as_function = importlib.import_module("benchmarks.row").as_function
+        return {row.name: (row, *as_function(row.statement)) for row in module.ROWS}
 
 
 ROWS = rows() if FOLDER.exists() else {}
 
 
-def clears(line):
-    """Whether a line sets gradients to None at the end, so that nothing of the step would be left to compare."""
-    return line.replace(" ", "").endswith("grad=None") or line.strip() == "optimizer.zero_grad()"
-
-
-def is_expression(line):
-    try:
-        compile(line, "", "eval")
-    except SyntaxError:
-        return False
-    return True
-
-
 class Workload:
     """A row's statement as a function."""
 
-    def __init__(self, row):
+    def __init__(self, row, source, clear):
         cygrad.manual_seed(3)
         self.names = dict(row.setup(cygrad))
-        kept, cleared = row.statement.strip("\n").splitlines(), []
-        while len(kept) > 1 and (clears(kept[-1]) or cleared and kept[-1].startswith("for ")):
-            cleared.insert(0, kept.pop())
-        if is_expression(kept[-1]):
-            kept[-1] = f"return {kept[-1]}"
-        source = "def step():\n" + "\n".join(f"    {line}" for line in kept)
         exec(source, self.names)
-        self.step, self.clear = self.names["step"], "\n".join(cleared)
+        self.step, self.clear = self.names["step"], clear
 
     def tensors(self, value):
         if isinstance(value, cygrad.Tensor):
@@ -82,7 +66,7 @@ def test_workload_has_the_bits_of_eager_steps(name, threads, request):
     before = cygrad.get_num_threads()
     request.addfinalizer(lambda: cygrad.set_num_threads(before))
     cygrad.set_num_threads(threads)
-    eager, other = Workload(ROWS[name]), Workload(ROWS[name])
+    eager, other = Workload(*ROWS[name]), Workload(*ROWS[name])
     compiled = cygrad.compile(other.step)
     for _ in range(STEPS if threads == 1 else STEPS // 2):
         assert other.run(compiled) == eager.run(eager.step)

@@ -38,7 +38,7 @@ from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape, zeros
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.device.waiting cimport settle
-from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.tape.tape cimport note_grad, tape_open
 from cygrad._kernels.cpu.base.copying import contiguous, copy_into, empty_like, on_memory_of
 from cygrad._library import later
 
@@ -87,6 +87,8 @@ cdef int set_array(Tensor t, object array) except -1:
 
 cdef int set_grad(Tensor t, Tensor grad) except -1:
     cdef Tensor former
+    if tape_open:
+        note_grad(t)
     with cython.critical_section(t):
         former = t.grad_
         t.grad_ = <Tensor>cygrad_published(grad)

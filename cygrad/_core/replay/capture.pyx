@@ -33,17 +33,19 @@ from cygrad._kernels.cpu.random.twister import take_streams
 cnp.import_array()
 
 
-def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False,
-            census=None):
+def capture(call, list arguments not None, flatten, *, bint sees_grads=True, bint reads_grads=True, tuple layouts=(),
+            bint is_pass=False, census=None):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
     `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value. If not
-    `sees_grads`, the step looks at no `grad` but by means of a backward pass. `layouts` are those of the gradients of a
+    `sees_grads`, the step looks at no `grad` but by means of a backward pass; if not `reads_grads`, only functions of this
+    package do. `layouts` are those of the gradients of a
     later backward pass, besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a
     while ago.
     """
     cdef Situation now = Situation()
-    now.arguments, now.flatten, now.sees_grads, now.is_pass, now.layouts = arguments, flatten, sees_grads, is_pass, layouts
+    now.arguments, now.flatten, now.is_pass, now.layouts = arguments, flatten, is_pass, layouts
+    now.sees_grads, now.reads_grads = sees_grads, reads_grads
     reason = unfit_arguments(arguments) or is_plain_state()
     if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
         reason = "Python runs without its global lock"
@@ -131,12 +133,20 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     program.changes = changes_of(touched, slots)
     if graph is not None:
         enter_history(program, tape, now, graph, leaves, outputs, kept)
-    program.launches = Launches(tape, kept, slots)
+    program.launches = Launches(tape, kept, slots, [kept[r.index] for _, r in program.grads if is_alone(program, r)])
     program.choose_handed()
+    program.pauses = []
+    if program.launches.may_fail() and not now.reads_grads:
+        program.choose_pauses(tape)
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
         program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
     return program
+
+
+cdef bint is_alone(Program program, Result grad) noexcept:
+    """Whether a gradient is fresh, and the only tensor on its memory."""
+    return grad is not None and grad.index >= 0 and program.sizes[grad.index] == 0
 
 
 cdef bint is_new_output(Tensor t, dict before) except -1:

@@ -237,6 +237,10 @@ cdef class Result:
             return self.around(empty(self.ndim, self.dims, self.typenum))
         return self.around(empty_strided(self.ndim, self.dims, self.steps, self.typenum))
 
+    def fresh_array(self):
+        """An array for the tensor, with memory of its own."""
+        return self.tensor(None).array
+
     cdef Tensor around(self, object array):
         """A tensor with this array."""
         cdef Tensor t = wrap(array)

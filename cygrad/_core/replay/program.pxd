@@ -6,6 +6,7 @@ from libc.stdint cimport uintptr_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.replay.parts cimport Result
 from cygrad._kernels.tape.programs cimport Launches
+from cygrad._kernels.tape.tape cimport Tape
 
 cdef class History:             # of results whose backward pass comes later; its methods are in histories.pyx
     cdef readonly Py_ssize_t n_results      # further results of the program are memory for the backward pass
@@ -21,13 +22,14 @@ cdef class Program:
     cdef list outside           # of External
     cdef list results           # of Result
     cdef list grads             # (External, Result, or None to clear it)
+    cdef list pauses            # (unit, function): where a run gives former gradients up
     cdef list counts            # (VersionCounter, by how much, op name, code, instruction offset)
     cdef list lives             # of Live
     cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold memory of the external slots, besides those in `outside`
     cdef list sizes             # of each slot of fresh memory, in bytes; 0: of one tensor, which has it all
     cdef dict bases             # {address of a tensor that results are views of, in the captured call: its Result}
-    cdef list handed            # of each such slot: whether a call's array becomes that tensor's
+    cdef list handed            # of each such slot: whether that tensor gets its array during the run
     cdef list changes           # of each external slot: whether the step writes to it
     cdef uintptr_t* lows        # of each external slot
     cdef uintptr_t* highs
@@ -39,6 +41,7 @@ cdef class Program:
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept
     cdef int choose_handed(self) except -1
+    cdef int choose_pauses(self, Tape tape) except -1
     cdef list run(self, list arguments, tuple call)
     cdef bint is_plain(self) noexcept
     cdef Tensor part_of(self, Result r, Tensor argument)

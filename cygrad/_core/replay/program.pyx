@@ -22,6 +22,8 @@ and cannot repeat (tensors that outlive the step elsewhere, changed flags, graph
 `check` runs a program on copies and compares with the eager step, bit for bit.
 """
 
+import functools
+
 cimport cython
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Free
@@ -34,10 +36,10 @@ from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.tensor cimport Tensor, VersionCounter, wrap
 from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.replay.parts cimport (
-    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, Argument, External, Result, is_plain_now, matters)
+    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, REPLACED, Argument, External, Result, is_plain_now, matters)
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport empty_strided
-from cygrad._kernels.tape.tape cimport Entry
+from cygrad._kernels.tape.tape cimport Entry, Tape
 
 from cygrad._core.replay.parts import site_of
 
@@ -68,6 +70,12 @@ cdef int put_numbers_back(list lives, list states) except -1:
         for each, state in zip(lives, states):
             (<Live>each).restore(state)
     return 0
+
+
+def clear_grads(list externals not None):
+    """Drop the `grad` of tensors."""
+    for each in externals:
+        set_grad((<External>each).tensor, None)
 
 
 cdef class History:
@@ -229,7 +237,7 @@ cdef class Program:
             former = self.changed()
         failure = "was interrupted"
         try:
-            failure = self.launches.run()
+            failure = self.launches.run(self.pauses)
         finally:
             if failure is not None and states is not None:
                 put_numbers_back(self.lives, states)
@@ -256,7 +264,7 @@ cdef class Program:
         return t
 
     cdef int choose_handed(self) except -1:
-        """Find the tensors whose arrays calls return."""
+        """Find the tensors that get their arrays during a run: those that calls return, and large gradients."""
         cdef Result r
         self.handed = [False] * len(self.sizes)
         for r in [each for each in self.results if (<Result>each).kind == MADE] + [
@@ -264,6 +272,21 @@ cdef class Program:
             if r.index >= 0 and self.sizes[r.index] == 0:
                 self.handed[r.index] = self.launches.hands_over(
                     self.first_made + <int>r.index, r.typenum, r.ndim, r.dims, r.steps)
+        for _, r in self.grads:
+            if r is not None and r.index >= 0 and not self.handed[r.index]:
+                self.handed[r.index] = self.launches.takes_late(self.first_made + <int>r.index, r.fresh_array)
+        return 0
+
+    cdef int choose_pauses(self, Tape tape) except -1:
+        """Find where a run that may fail gives up the former gradients: behind the calls that came before the step cleared
+        them, so that these find what the step as it is written would find."""
+        cdef External e
+        cdef dict found = {}
+        for e in [each for each, _ in self.grads if (<External>each).before == REPLACED]:
+            if id(e.tensor) in tape.replaced:
+                unit = self.launches.after_calls(tape, tape.replaced[id(e.tensor)][1])
+                found.setdefault(unit, []).append(e)
+        self.pauses = [(unit, functools.partial(clear_grads, found[unit])) for unit in sorted(found)]
         return 0
 
     cdef int fill_handed(self, list shared) except -1:

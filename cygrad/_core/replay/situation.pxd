@@ -15,6 +15,6 @@ cdef class Situation:           # what is known of a call that has been noted, b
     cdef list lives             # what the step reads anew
     cdef dict before            # {id: Seen} of each tensor
     cdef object flatten, census
-    cdef bint sees_grads, is_pass, has_passed       # whether a backward pass has run
+    cdef bint sees_grads, reads_grads, is_pass, has_passed      # whether a backward pass has run
     cdef tuple layouts
     cdef int begin(self) except -1

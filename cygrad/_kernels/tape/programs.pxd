@@ -3,7 +3,7 @@
 cimport numpy as cnp
 
 from cygrad._kernels.tape.groups cimport Group
-from cygrad._kernels.tape.tape cimport Entry
+from cygrad._kernels.tape.tape cimport Entry, Tape
 
 cdef class Launches:
     cdef char* contexts
@@ -21,6 +21,7 @@ cdef class Launches:
     cdef object failed_at               # the place of the call at which the last run stopped, or None
     cdef list held                      # what keeps such memory alive, by slot
     cdef dict handed                    # {slot of memory that outlives a run: the Made that a call returns there}
+    cdef dict late                      # {such a slot that gets memory only when it is used: a function that makes an array}
     cdef list own                       # (the unit that uses it first, slot, bytes) of blocks with memory of their own
     cdef list lent                      # (slot, bytes) of memory that outlives a run, but is used by others before
     cdef list events                    # (unit, its call or None, what is taken before it, slots that are given back)
@@ -37,12 +38,15 @@ cdef class Launches:
     cdef void set_base(self, int slot, char* base) noexcept nogil
     cdef bint may_run(self) noexcept
     cdef bint may_fail(self) noexcept
-    cdef str run(self)
-    cdef str run_with_calls(self)
+    cdef bint has_calls(self) except -1
+    cdef str run(self, list pauses=*)
+    cdef str run_with_calls(self, list pauses)
+    cdef Py_ssize_t after_calls(self, Tape tape, Py_ssize_t entries) except -1
+    cdef bint takes_late(self, int slot, make) except -1
     cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1
     cdef object taken(self, int slot)
     cdef int run_range(self, Py_ssize_t first, Py_ssize_t end) except -1
-    cdef int give_own_memory(self) except -1
+    cdef int give_own_memory(self, list late) except -1
     cdef int take(self, int slot, cnp.npy_intp size) except -1
     cdef int plan_calls(self) except -1
     cdef int poison(self) except -1

@@ -9,7 +9,8 @@ Note [Programs]
     arena       Other blocks get places in one arena, or in the memory of results before that is used (Note [Places] in
                 arena.pyx). With CYGRAD_TAPE_POISON=1 in the environment both are filled with NaN before each run.
     own memory  If there are calls, which give memory in each run, large blocks get theirs in each run, too, and only for as
-                long as they are used: an arena for the whole run would lie beside what calls give later.
+                long as they are used: an arena for the whole run would lie beside what calls give later. So do large gradients
+                (`late`), and the former ones are given up where the step clears them (`pauses` of `run`).
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
@@ -101,7 +102,11 @@ cdef enum:
     ALIGNMENT = 64
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
     PIECE = 1 << 14                 # items for a thread
-    OWN_MEMORY = 1 << 17            # bytes of a block that gets memory in each run
+    OWN_MEMORY = 1 << 15            # bytes of a block that gets memory in each run
+
+
+cdef bint is_large(Block block) noexcept:
+    return block.high - block.low >= OWN_MEMORY
 
 
 cdef char* new_room(Py_ssize_t size) except NULL:
@@ -142,7 +147,8 @@ cdef class Launches:
         for address in self.rooms or ():
             free(<void*><uintptr_t>address)
 
-    def __init__(self, Tape tape not None, list kept not None, list externals not None):
+    def __init__(self, Tape tape not None, list kept not None, list externals not None, list late=[]):
+        """`late`: those of the kept blocks that may get their memory late."""
         cdef Block block
         cdef Py_ssize_t i
         cdef Py_ssize_t size
@@ -162,8 +168,9 @@ cdef class Launches:
         self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
         self.units = grouped(self.entries)
         self.count = len(self.units)
-        self.lent = lend(self.units, kept)
-        self.give_own_memory()
+        late = [each for each in late if is_large(each)] if self.has_calls() else []
+        self.lent = lend(self.units, [each for each in kept if each not in late])
+        self.give_own_memory(late)
         self.memory = place(self.units)
         for entry in self.entries:
             self.work += (<Entry>entry).reach(READS) + (<Entry>entry).reach(WRITES | SCATTERS)
@@ -213,31 +220,44 @@ cdef class Launches:
         self.patches = new_room(n * sizeof(Patch))
         return 0
 
-    cdef int give_own_memory(self) except -1:
+    cdef bint has_calls(self) except -1:
+        return any([(<Entry>each).call is not None for each in self.entries])
+
+    cdef int give_own_memory(self, list late) except -1:
         """Number large blocks that live only within a run, if there are calls; see Note [Programs]."""
         cdef Touch touch
         cdef Block block
         cdef Py_ssize_t i
-        self.own = []
-        if not any([(<Entry>each).call is not None for each in self.entries]):
+        self.own, self.late = [], {}
+        if not self.has_calls():
             return 0
         for i, unit in enumerate(self.units):
             for entry in entries_of(unit):
                 for touch in (<Entry>entry).touches:
                     block = touch.block
-                    if (block is not None and block.slot < 0 and block.register < 0 and block.kind == INNER_BLOCK
-                            and block.high - block.low >= OWN_MEMORY):
+                    if block is None:
+                        continue
+                    if block.slot < 0 and block.register < 0 and block.kind == INNER_BLOCK and is_large(block):
                         block.slot = self.slots
                         self.own.append((i, block.slot, block.high - block.low))
                         self.slots += 1
+                    elif block in late and block.slot not in self.late:
+                        self.late[block.slot] = None
+                        self.own.append((i, block.slot, block.high - block.low))
         return 0
 
     cdef int take(self, int slot, cnp.npy_intp size) except -1:
         """Get the memory of a large block for this run."""
-        cdef cnp.ndarray memory = empty_pooled(cnp.PyArray_DescrFromType(cnp.NPY_UINT8), 1, &size, NULL, <size_t>size)
+        cdef cnp.ndarray memory
+        if slot in self.handed:
+            return 0                                    # by a call
+        if slot in self.late:
+            memory = self.late[slot]()
+        else:
+            memory = empty_pooled(cnp.PyArray_DescrFromType(cnp.NPY_UINT8), 1, &size, NULL, <size_t>size)
         self.held[slot] = memory
         if POISONS or self.poisons:
-            memset(cnp.PyArray_DATA(memory), 0xFF, size)
+            memset(cnp.PyArray_DATA(memory), 0xFF, cnp.PyArray_NBYTES(memory))
         self.set_base(slot, cnp.PyArray_BYTES(memory))
         return 0
 
@@ -363,8 +383,16 @@ cdef class Launches:
                 return True
         return False
 
+    cdef bint takes_late(self, int slot, make) except -1:
+        """Have `make()` give the array that holds a slot's memory, when a run first uses it; return whether the slot gets its
+        memory late. `taken` then has the array after the run."""
+        if slot not in self.late:
+            return False
+        self.late[slot] = make
+        return True
+
     cdef object taken(self, int slot):
-        """The array that a call has made in the last run, for such a slot."""
+        """The array that a call, or `make`, has made in the last run for such a slot."""
         array = self.held[slot]
         self.held[slot] = None
         return array
@@ -382,8 +410,15 @@ cdef class Launches:
         """Whether a run has calls."""
         return len(self.calls) > 0
 
-    cdef str run(self):
-        """Run all entries in order. Every slot must have a base. Return why a call failed, with nothing done, or None."""
+    cdef Py_ssize_t after_calls(self, Tape tape, Py_ssize_t entries) except -1:
+        """The first unit behind all calls that are among the first entries of the tape."""
+        cdef set before = {id(each) for each in tape.entries[:entries] if (<Entry>each).call is not None}
+        return max([i + 1 for i, _ in self.calls if id(self.units[i]) in before], default=0)
+
+    cdef str run(self, list pauses=[]):
+        """Run all entries in order. Every slot must have a base. Return why a call failed, with nothing done, or None.
+        `pauses` are (unit, function), in ascending order: each function is called once the units before have run; they are
+        for programs with calls only."""
         cdef list before
         cdef Py_ssize_t i
         if POISONS:
@@ -395,23 +430,26 @@ cdef class Launches:
         self.failed_at = None
         failure = "was interrupted"
         try:
-            failure = self.run_with_calls()
+            failure = self.run_with_calls(pauses)
         finally:
             if failure is not None:
                 for i in range(len(before)):
                     memcpy(self.bases[<int>self.restored[i][0]], PyBytes_AS_STRING(before[i]), self.restored[i][1])
-                for slot in self.handed:
+                for slot in [*self.handed, *self.late]:
                     self.held[<int>slot] = None
             for i in range(self.first_given, self.slots):
                 self.held[i] = None
             self.poisons = False
         return failure
 
-    cdef str run_with_calls(self):
-        cdef Py_ssize_t at = self.checked, i
+    cdef str run_with_calls(self, list pauses):
+        cdef Py_ssize_t at = self.checked, i, paused = 0
         for i, call, takes, drops in self.events:
             self.run_range(at, i)
             at = i
+            while paused < len(pauses) and pauses[paused][0] <= i:
+                pauses[paused][1]()
+                paused += 1
             for slot in drops:
                 self.held[<int>slot] = None
             for slot, size in takes:

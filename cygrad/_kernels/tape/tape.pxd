@@ -58,6 +58,9 @@ cdef void note_end_of_change(object array, str op) noexcept
 # The same for what changes state out of sight, also within a call that is noted as a whole (calls.pyx).
 cdef void refuse_always(str reason, object op=*) noexcept
 
+# The `grad` of a tensor is replaced.
+cdef void note_grad(object owner) noexcept
+
 # The tape on which this thread's step is being noted, unless it is refused already or within a noted call; or None.
 cdef Tape current_tape()
 
@@ -132,6 +135,7 @@ cdef class Tape:
     cdef list lows                      # addresses of the live blocks that were given during the step, sorted
     cdef dict blocks                    # {address: block}, the same
     cdef dict changing                  # {address of an array that an op changes: `writes` of its block before}
+    cdef readonly dict replaced         # {id of a tensor: (the tensor, entries when its `grad` was first replaced)}
     cdef object former                  # NumPy's allocator before
     cdef int _look_at_memory(self) except -1
     cdef int _begin_block(self, uintptr_t low, size_t size) except -1

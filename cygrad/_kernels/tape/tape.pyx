@@ -213,7 +213,7 @@ cdef class Tape:
 
     def __init__(self):
         self.entries = []
-        self.lows, self.blocks, self.changing = [], {}, {}
+        self.lows, self.blocks, self.changing, self.replaced = [], {}, {}, {}
 
     def __dealloc__(self):
         PyMem_Free(self.external_lows)
@@ -630,6 +630,15 @@ cdef void note_end_of_change(object array, str op) noexcept:
             before = _tape.changing.pop(<uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array), None)
             if block is None or before is None or block.writes == before:
                 refuse("changes a tensor by other means than noted loops", op)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void note_grad(object owner) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape.replaced.setdefault(<uintptr_t><void*>owner, (owner, len(_tape.entries)))
     except BaseException as error:
         _tape.refuse(f"noting failed ({error})")
 
