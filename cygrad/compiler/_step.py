@@ -401,9 +401,7 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
             joins=kind.joins,
             positions=_positions(survey),
         )
-    return functools.partial(
-        capture, sees_grads=sees_grads, reads_grads=kind.watch.reads_grads, layouts=kind.layouts
-    )
+    return functools.partial(capture, sees_grads=sees_grads, reads_grads=kind.watch.reads_grads, layouts=kind.layouts)
 
 
 def _positions(survey: Survey) -> Callable[[], list[bytes]]:

@@ -99,6 +99,56 @@ def test_former_gradients_do_not_lie_beside_the_new_ones(place):
     assert all(cygrad.equal(a, p.grad) for a, p in zip(found, net.parameters()))
 
 
+class TestLargeBlocks:
+    """Without calls, too, large blocks and gradients lie where those of eager steps lie, if that takes less."""
+
+    def step(self):
+        """A step whose activations are larger than its gradients, which are no place for them; and its module."""
+        net = nn.Sequential(nn.Linear(300, 400), nn.ReLU(), nn.Linear(400, 10))
+        optimizer = cygrad.optim.SGD(net.parameters(), lr=0.01)
+        x = cygrad.randn(800, 300)
+
+        def step():
+            optimizer.zero_grad()
+            loss = (net(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step, net
+
+    def test_take_no_more_than_an_eager_step(self):
+        step, net = self.step()
+        compiled = cygrad.compile(step)
+        eager, replayed = peak(step, 3), peak(compiled, 8)
+        (plan,) = compiled._cygrad_step.plans.plans
+        assert plan.replays > 0
+        assert replayed + plan.program.memory < 1.05 * eager
+        state = {name: t.clone() for name, t in net.state_dict().items()}
+        found = [compiled(), *(p.grad.clone() for p in net.parameters())]
+        net.load_state_dict(state)
+        assert all(cygrad.equal(a, b) for a, b in zip(found, [step(), *(p.grad for p in net.parameters())]))
+
+    def test_too_little_memory(self, request):
+        """What may have been changed counts as changed, and the next call works."""
+        step, net = self.step()
+        compiled = cygrad.compile(step)
+        for _ in range(8):
+            compiled()
+        versions = [p._version for p in net.parameters()]
+        former = cygrad.set_memory_limit(cygrad.memory_stats()["allocated_bytes.all.current"] + (1 << 20))
+        request.addfinalizer(lambda: cygrad.set_memory_limit(former))
+        with pytest.raises(MemoryError):
+            compiled()
+        cygrad.set_memory_limit(former)
+        assert [p._version for p in net.parameters()] == [v + 1 for v in versions]
+        replays = compiled._cygrad_step.replays()
+        assert all(p.grad is None for p in net.parameters())
+        for _ in range(2):
+            compiled()
+        assert compiled._cygrad_step.replays() == replays + 1
+
+
 class TestGradientsOfFailedReplays:
     """A replay that fails leaves the gradients that the eager step would have left."""
 

@@ -136,7 +136,7 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     program.launches = Launches(tape, kept, slots, [kept[r.index] for _, r in program.grads if is_alone(program, r)])
     program.choose_handed()
     program.pauses = []
-    if program.launches.may_fail() and not now.reads_grads:
+    if program.launches.takes_memory() and not (now.reads_grads and program.launches.may_fail()):
         program.choose_pauses(tape)
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]

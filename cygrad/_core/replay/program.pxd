@@ -43,6 +43,7 @@ cdef class Program:
     cdef int choose_handed(self) except -1
     cdef int choose_pauses(self, Tape tape) except -1
     cdef list run(self, list arguments, tuple call)
+    cdef int raise_versions(self) except -1
     cdef bint is_plain(self) noexcept
     cdef Tensor part_of(self, Result r, Tensor argument)
     cdef Tensor made_tensor(self, Result r, list shared)

@@ -214,7 +214,6 @@ cdef class Program:
         cdef Result r
         cdef External e
         cdef list found = [], shared = self.room_for_memory(), grads = [], states = None, former = None
-        cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
         for i in range(len(self.grads)):        # all memory first: there may be too little
@@ -238,6 +237,10 @@ cdef class Program:
         failure = "was interrupted"
         try:
             failure = self.launches.run(self.pauses)
+        except MemoryError:
+            if not self.launches.may_fail():    # nothing is restored, and some of it may have been changed
+                self.raise_versions()
+            raise
         finally:
             if failure is not None and states is not None:
                 put_numbers_back(self.lives, states)
@@ -247,15 +250,21 @@ cdef class Program:
         self.fill_handed(shared)
         for i in range(len(self.lives)):
             (<Live>self.lives[i]).done()
-        for change in self.counts:
-            counter = <VersionCounter>change[0]
-            counter.version += <long long>change[1]
-            counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+        self.raise_versions()
         for i in range(len(self.grads)):
             e = <External>(<tuple>self.grads[i])[0]
             if e.tensor.grad_ is not grads[i]:
                 set_grad(e.tensor, grads[i])
         return found if self.history is None else self.history.attached(found, arguments, call, (states, former))
+
+    cdef int raise_versions(self) except -1:
+        cdef VersionCounter counter
+        cdef tuple change
+        for change in self.counts:
+            counter = <VersionCounter>change[0]
+            counter.version += <long long>change[1]
+            counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+        return 0
 
     cdef Tensor part_of(self, Result r, Tensor argument):
         """A tensor on the memory of an argument."""
@@ -278,8 +287,8 @@ cdef class Program:
         return 0
 
     cdef int choose_pauses(self, Tape tape) except -1:
-        """Find where a run that may fail gives up the former gradients: behind the calls that came before the step cleared
-        them, so that these find what the step as it is written would find."""
+        """Find where a run gives up the former gradients: behind the calls that came before the step cleared them. If one of
+        these fails, the step as it is written finds what it would have found."""
         cdef External e
         cdef dict found = {}
         for e in [each for each, _ in self.grads if (<External>each).before == REPLACED]:
@@ -336,7 +345,8 @@ cdef class Program:
     cdef Tensor gradient(self, Tensor owner, Result r, list shared):
         """The new `grad` of a tensor: on the memory of the former one if nothing else refers to that, else a fresh one."""
         cdef Tensor t = owner.grad_
-        if t is None or r.index < 0 or self.sizes[r.index] != 0 or self.launches.may_fail() or not r.fits(t):
+        if (t is None or r.index < 0 or self.sizes[r.index] != 0 or self.handed[r.index] or self.launches.may_fail()
+                or not r.fits(t)):
             return self.made_tensor(r, shared)
         if t.counter is not None:
             t.counter.version = r.version
@@ -360,7 +370,7 @@ cdef class Program:
         self.launches.poison()
         states = [(<Live>each).saved() for each in self.lives]
         try:
-            failure = self.launches.run()
+            failure = self.launches.run([])
         finally:
             put_numbers_back(self.lives, states)
             for i in range(self.n_ranges):

@@ -96,7 +96,6 @@ cdef Py_ssize_t place(list units) except -1:
 
 
 cdef list in_order_of_use(list units):
-    """The blocks that have no memory yet, in the order of their first use. All blocks learn when that is, and their last."""
     cdef Touch touch
     cdef Block block
     cdef Py_ssize_t i

@@ -38,9 +38,10 @@ cdef class Launches:
     cdef void set_base(self, int slot, char* base) noexcept nogil
     cdef bint may_run(self) noexcept
     cdef bint may_fail(self) noexcept
-    cdef bint has_calls(self) except -1
-    cdef str run(self, list pauses=*)
-    cdef str run_with_calls(self, list pauses)
+    cdef bint takes_memory(self) noexcept
+    cdef int arrange(self, list kept, list late) except -1
+    cdef str run(self, list pauses)
+    cdef str run_with_events(self, list pauses)
     cdef Py_ssize_t after_calls(self, Tape tape, Py_ssize_t entries) except -1
     cdef bint takes_late(self, int slot, make) except -1
     cdef bint hands_over(self, int slot, int typenum, int ndim, cnp.npy_intp* dims, cnp.npy_intp* steps) except -1

@@ -9,8 +9,9 @@ Note [Programs]
     arena       Other blocks get places in one arena, or in the memory of results before that is used (Note [Places] in
                 arena.pyx). With CYGRAD_TAPE_POISON=1 in the environment both are filled with NaN before each run.
     own memory  If there are calls, which give memory in each run, large blocks get theirs in each run, too, and only for as
-                long as they are used: an arena for the whole run would lie beside what calls give later. So do large gradients
-                (`late`), and the former ones are given up where the step clears them (`pauses` of `run`).
+                long as they are used: an arena for the whole run would lie beside what calls give later. So do large
+                gradients (`late`), and the former ones are given up where the step clears them (`pauses` of `run`). Without
+                calls, this is done where a large arena and the gradients take more.
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
                 a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
                 that it has changed is restored, so that the step can be done as it is written.
@@ -23,6 +24,7 @@ Note [Programs]
                 Small ops in between wait until it has ended, or run before it.
 """
 
+import itertools
 import os
 
 cimport cython
@@ -34,13 +36,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.memory_pool cimport empty_pooled
 from cygrad._kernels.platform.thread_pool cimport share
-from cygrad._kernels.tape.arena cimport entries_of, lend, place
+from cygrad._kernels.tape.arena cimport entries_of, in_order_of_use, lend, place
 from cygrad._kernels.tape.calls cimport Call, Made
 from cygrad._kernels.tape.groups cimport Group, aligned, grouped
+from cygrad._kernels.tape.pruning cimport live, without_products_with_one
 from cygrad._kernels.tape.tape cimport (
     EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
-
-from cygrad._kernels.tape.tape import is_one
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
 
@@ -103,10 +104,28 @@ cdef enum:
     RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
     PIECE = 1 << 14                 # items for a thread
     OWN_MEMORY = 1 << 15            # bytes of a block that gets memory in each run
+    LARGE_ARENA = 1 << 20           # bytes that are worth it, without calls
 
 
 cdef bint is_large(Block block) noexcept:
     return block.high - block.low >= OWN_MEMORY
+
+
+cdef Py_ssize_t total(list blocks) except -1:
+    return sum([(<Block>each).high - (<Block>each).low for each in blocks])
+
+
+cdef Py_ssize_t least_memory(Py_ssize_t units, list inner, list late) except -1:
+    """What blocks take at most at a time, if each has memory of its own: `inner` ones as long as they are used, `late` ones
+    from their first use on."""
+    cdef Block block
+    cdef list changes = [0] * (units + 1)
+    for block in inner:
+        changes[block.first] += block.high - block.low
+        changes[block.last + 1] -= block.high - block.low
+    for block in late:
+        changes[block.first] += block.high - block.low
+    return max(itertools.accumulate(changes))
 
 
 cdef char* new_room(Py_ssize_t size) except NULL:
@@ -147,7 +166,7 @@ cdef class Launches:
         for address in self.rooms or ():
             free(<void*><uintptr_t>address)
 
-    def __init__(self, Tape tape not None, list kept not None, list externals not None, list late=[]):
+    def __init__(self, Tape tape not None, list kept not None, list externals not None, list late not None):
         """`late`: those of the kept blocks that may get their memory late."""
         cdef Block block
         cdef Py_ssize_t i
@@ -168,10 +187,7 @@ cdef class Launches:
         self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
         self.units = grouped(self.entries)
         self.count = len(self.units)
-        late = [each for each in late if is_large(each)] if self.has_calls() else []
-        self.lent = lend(self.units, [each for each in kept if each not in late])
-        self.give_own_memory(late)
-        self.memory = place(self.units)
+        self.arrange(kept, [each for each in late if is_large(each)])
         for entry in self.entries:
             self.work += (<Entry>entry).reach(READS) + (<Entry>entry).reach(WRITES | SCATTERS)
         size = sum([aligned(len((<Entry>each).context)) for each in self.entries])
@@ -220,17 +236,28 @@ cdef class Launches:
         self.patches = new_room(n * sizeof(Patch))
         return 0
 
-    cdef bint has_calls(self) except -1:
-        return any([(<Entry>each).call is not None for each in self.entries])
+    cdef int arrange(self, list kept, list late) except -1:
+        """Choose where blocks lie. `late` are those kept ones that may get their memory late."""
+        cdef Block block
+        cdef list blocks = in_order_of_use(self.units)
+        self.own, self.late = [], {}
+        if not any([(<Entry>each).call is not None for each in self.entries]):
+            self.lent = lend(self.units, kept)
+            self.memory = place(self.units)
+            if self.memory < LARGE_ARENA or least_memory(self.count, blocks, late) >= self.memory + total(late):
+                return 0
+            for block in blocks:
+                block.slot, block.place = -1, 0
+        self.lent = lend(self.units, [each for each in kept if each not in late])
+        self.give_own_memory(late)
+        self.memory = place(self.units)
+        return 0
 
     cdef int give_own_memory(self, list late) except -1:
-        """Number large blocks that live only within a run, if there are calls; see Note [Programs]."""
+        """Number large blocks that live only within a run; see Note [Programs]."""
         cdef Touch touch
         cdef Block block
         cdef Py_ssize_t i
-        self.own, self.late = [], {}
-        if not self.has_calls():
-            return 0
         for i, unit in enumerate(self.units):
             for entry in entries_of(unit):
                 for touch in (<Entry>entry).touches:
@@ -268,13 +295,13 @@ cdef class Launches:
         cdef Block block
         cdef dict last = {}
         cdef set changed = set()
-        self.calls, self.held, self.restored = [], [None] * self.slots, []
+        self.calls, self.held, self.restored, self.events = [], [None] * self.slots, [], []
         for i, unit in enumerate(self.units):
             if isinstance(unit, Entry) and (<Entry>unit).call is not None:
                 self.calls.append((i, (<Entry>unit).call))
-        if not self.calls:
+        if not self.calls and not self.own:
             return 0
-        n = self.calls[len(self.calls) - 1][0]
+        n = self.calls[len(self.calls) - 1][0] if self.calls else -1
         for i, unit in enumerate(self.units):
             for entry in entries_of(unit):
                 for touch in (<Entry>entry).touches:
@@ -384,8 +411,8 @@ cdef class Launches:
         return False
 
     cdef bint takes_late(self, int slot, make) except -1:
-        """Have `make()` give the array that holds a slot's memory, when a run first uses it; return whether the slot gets its
-        memory late. `taken` then has the array after the run."""
+        """Have `make()` give the array that holds a slot's memory, when a run first uses it; return whether the slot gets
+        its memory late. `taken` then has the array after the run."""
         if slot not in self.late:
             return False
         self.late[slot] = make
@@ -410,27 +437,31 @@ cdef class Launches:
         """Whether a run has calls."""
         return len(self.calls) > 0
 
+    cdef bint takes_memory(self) noexcept:
+        """Whether a run takes memory in its course."""
+        return len(self.events) > 0
+
     cdef Py_ssize_t after_calls(self, Tape tape, Py_ssize_t entries) except -1:
         """The first unit behind all calls that are among the first entries of the tape."""
         cdef set before = {id(each) for each in tape.entries[:entries] if (<Entry>each).call is not None}
         return max([i + 1 for i, _ in self.calls if id(self.units[i]) in before], default=0)
 
-    cdef str run(self, list pauses=[]):
+    cdef str run(self, list pauses):
         """Run all entries in order. Every slot must have a base. Return why a call failed, with nothing done, or None.
-        `pauses` are (unit, function), in ascending order: each function is called once the units before have run; they are
-        for programs with calls only."""
+        `pauses` are (unit, function), in ascending order: each function is called once the units before have run. They are
+        for programs that take memory in the run."""
         cdef list before
         cdef Py_ssize_t i
         if POISONS:
             self.poison()
-        if not self.calls:
+        if not self.events:
             self.run_range(self.checked, self.count)
             return None
         before = [PyBytes_FromStringAndSize(self.bases[<int>slot], size) for slot, size in self.restored]
         self.failed_at = None
         failure = "was interrupted"
         try:
-            failure = self.run_with_calls(pauses)
+            failure = self.run_with_events(pauses)
         finally:
             if failure is not None:
                 for i in range(len(before)):
@@ -442,7 +473,7 @@ cdef class Launches:
             self.poisons = False
         return failure
 
-    cdef str run_with_calls(self, list pauses):
+    cdef str run_with_events(self, list pauses):
         cdef Py_ssize_t at = self.checked, i, paused = 0
         for i, call, takes, drops in self.events:
             self.run_range(at, i)
@@ -513,69 +544,3 @@ cdef int give_slots(Entry entry, int slots) except -1:
             call.fresh[i] = slots
             slots += 1
     return slots
-
-
-cdef list live(list entries):
-    """The entries whose results are seen: by a slot, or by a later entry of this kind. Checks come first."""
-    cdef Entry entry
-    cdef Touch touch
-    cdef set needed = set()
-    cdef list kept = []
-    for entry in reversed(entries):
-        entry.is_live = entry.is_check or entry.call is not None and (<Call>entry.call).must_run
-        for touch in entry.touches:
-            if touch.block is not None and touch.mode & (WRITES | SCATTERS):
-                if touch.block.slot >= 0 or touch.block.kind != INNER_BLOCK or touch.block in needed:
-                    entry.is_live = True
-        if entry.is_live:
-            kept.append(entry)
-            for touch in entry.touches:
-                if touch.block is not None:
-                    needed.add(touch.block)
-    kept.reverse()
-    return [each for each in kept if (<Entry>each).is_check] + [each for each in kept if not (<Entry>each).is_check]
-
-
-cdef list without_products_with_one(list entries):
-    """The entries without products of real numbers with a constant 1 that only elementwise loops read, such as the first
-    products of a backward pass. The loops get the other factor, which has the same bits."""
-    cdef Entry entry
-    cdef Touch touch, one, factor, out
-    cdef Py_ssize_t i, end
-    cdef dict writers = {}, readers = {}        # by block: (entry's number, touch), in order
-    cdef set ones = set()
-    cdef list seen
-    for entry in entries:
-        if entry.kind == "constant" and is_one(entry):
-            ones.add((<Touch>entry.touches[0]).block)
-    if not ones:
-        return entries
-    for i, entry in enumerate(entries):
-        for touch in entry.touches:
-            (writers if touch.mode & (WRITES | SCATTERS) else readers).setdefault(touch.block, []).append((i, touch))
-    for i, entry in enumerate(entries):
-        if entry.kind != "multiply" or len(entry.touches) != 3:
-            continue
-        out = entry.touches[2]
-        one, factor = entry.touches[:2] if (<Touch>entry.touches[0]).block in ones else (entry.touches[1], entry.touches[0])
-        if (one.block not in ones or one.block.writes != 1 or one.mode & ITEMWISE or factor.block is None
-                or not factor.mode & out.mode & ITEMWISE or factor.low != factor.offset
-                or out.block.kind != INNER_BLOCK or out.block.slot >= 0 or out.offset or out.low
-                or out.high != factor.high - factor.low or writers[out.block][0][0] != i
-                or any([k >= i for k, _ in writers.get(factor.block, ())])):
-            continue
-        end = len(entries)
-        if len(writers[out.block]) > 1:         # often one of the readers works in place
-            end, touch = writers[out.block][1]
-            if touch.low or touch.high != out.high or not touch.mode & WRITES or touch.mode & READS:
-                continue
-        seen = [each for each in readers.get(out.block, ()) if each[0] <= end]
-        if not all([(<Entry>entries[k]).part != NULL for k, _ in seen]):
-            continue
-        for _, touch in seen:
-            touch.block = factor.block
-            touch.offset += factor.offset
-            touch.low += factor.low
-            touch.high += factor.low
-        entry.is_live = False
-    return [each for each in entries if (<Entry>each).is_live]
