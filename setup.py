@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -242,7 +243,8 @@ class build_ext(setuptools_build_ext):
         translated = [*(source for source in sources if source.suffix == ".pyx"), SHARED]
         names = ("CYGRAD_MODULES", f'"{" ".join(sorted(map(module_name, translated)))}"')
         units = [(LIBRARY, LIBRARY, [names])]
-        if settings_changed(GENERATED, Cython.__version__, TABLE, names):
+        declarations = Path(numpy.__file__).with_name("__init__.cython-30.pxd")  # the C files hold what they declare
+        if settings_changed(GENERATED, Cython.__version__, TABLE, names, zlib.crc32(declarations.read_bytes())):
             for unit in GENERATED.rglob("*.c"):
                 unit.unlink()
         for directives in (DIRECTIVES, CORE_DIRECTIVES, KERNEL_DIRECTIVES):

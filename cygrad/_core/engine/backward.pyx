@@ -150,36 +150,33 @@ cpdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_g
                      bint allow_unused):
     """Same as `grad`, for arguments that have been checked."""
     cdef Run run = Run.__new__(Run)
-    run.caller = "grad"
     run.keep_graph = retain_graph
-    plant(run, outputs, roots_of(outputs, gradients))
-    aim_at_inputs(run, inputs, allow_unused)
-    carry_out(run, create_graph)
-    return captured_gradients(run, inputs, create_graph, allow_unused)
+    return gradients_by(run, outputs, roots_of(outputs, gradients), inputs, create_graph, allow_unused)
 
 
 def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tuple gradients, bint create_graph):
     """Same as `grad`, limited to nodes recorded since number `oldest`; None for inputs that are not reached."""
     cdef Run run = Run.__new__(Run)
-    run.caller = "grad"
     run.keep_graph = create_graph
     run.oldest = oldest
-    plant(run, outputs, list(gradients))
-    aim_at_inputs(run, inputs, True)
-    carry_out(run, create_graph)
-    return captured_gradients(run, inputs, create_graph, True)
+    return gradients_by(run, outputs, list(gradients), inputs, create_graph, True)
 
 
 cdef tuple gradients_up_to(set ends, tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph):
     """Same as `run_grad`, but the pass does not go beyond the nodes in `ends`; None for inputs that are not reached."""
     cdef Run run = Run.__new__(Run)
-    run.caller = "grad"
     run.keep_graph = retain_graph
     run.ends = ends
-    plant(run, outputs, roots_of(outputs, gradients))
-    aim_at_inputs(run, inputs, True)
+    return gradients_by(run, outputs, roots_of(outputs, gradients), inputs, create_graph, True)
+
+
+cdef tuple gradients_by(Run run, tuple outputs, list roots, tuple inputs, bint create_graph, bint allow_unused):
+    """The gradients of `inputs` by a new pass, which `roots` enter."""
+    run.caller = "grad"
+    plant(run, outputs, roots)
+    aim_at_inputs(run, inputs, allow_unused)
     carry_out(run, create_graph)
-    return captured_gradients(run, inputs, create_graph, True)
+    return captured_gradients(run, inputs, create_graph, allow_unused)
 
 
 def queue_callback(callback):
