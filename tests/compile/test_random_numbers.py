@@ -68,6 +68,18 @@ def test_the_same_numbers(name):
     assert replays >= 5, compiled.explain()
 
 
+@pytest.mark.parametrize("name", DRAWS)
+def test_that_nobody_reads(name):
+    """They are drawn all the same: the next numbers depend on them."""
+
+    def step(x):
+        DRAWS[name](x)
+        return x * 2
+
+    replays, compiled = beside_eager(step)
+    assert replays >= 5, compiled.explain()
+
+
 @pytest.mark.parametrize("name", ["rand", "randn", "exponential_", "several"])
 def test_of_many(name):
     former = cygrad.get_num_threads()

@@ -12,7 +12,8 @@ cdef list live(list entries):
     cdef set needed = set()
     cdef list kept = []
     for entry in reversed(entries):
-        entry.is_live = entry.is_check or entry.call is not None and (<Call>entry.call).must_run
+        entry.is_live = (entry.is_check or entry.kind == "draw"
+                         or entry.call is not None and (<Call>entry.call).must_run)
         for touch in entry.touches:
             if touch.block is not None and touch.mode & (WRITES | SCATTERS):
                 if touch.block.slot >= 0 or touch.block.kind != INNER_BLOCK or touch.block in needed:
