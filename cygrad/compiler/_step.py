@@ -14,9 +14,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
+from cygrad import Generator, Tensor, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
+from cygrad._core.replay.casts import are_cold, situation
 from cygrad._core.replay.following import Follower
 from cygrad._core.replay.gpu.steps import are_on_gpu
 from cygrad._core.replay.gpu.steps import capture as capture_on_gpu
@@ -57,12 +58,14 @@ class Kind:
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
         self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
+        self.casts: list[Tensor] = []  # parameters that the last program casts, if autocast is on
         self.joins = True  # kernels that follow each other, on GPUs: no more once a graph differed from its call
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
         self.reasons = reasons
         self.survey = self.program = self.value = None
+        self.casts = []
         self.tries += 1
         if self.tries >= _TRIES:
             self.leave(reasons)
@@ -71,6 +74,7 @@ class Kind:
         """Give up."""
         self.reasons, self.is_left = reasons, True
         self.watch = self.survey = self.program = self.value = None
+        self.casts = []
 
 
 class Step:
@@ -130,7 +134,7 @@ class Step:
             raise graph_break(kind.reasons)
         if kind.is_left and not len(self.plans) and all(other.is_left for other in self.kinds.values()):
             self._rest(None)
-        if kind.is_left or _settings.is_traced():
+        if kind.is_left or _settings.is_traced() or not are_cold(kind.casts):
             return self.plans.as_written(args, kwargs)
         plan = self._plan_to_check(args, kwargs)
         if plan is not None:
@@ -149,7 +153,7 @@ class Step:
         """Return what usually makes a function another one: grad mode, and whether its module is being trained."""
         module = getattr(self.function, "__self__", self.function)
         training = module.training if isinstance(module, Module) else None
-        return is_grad_enabled(), is_inference_mode_enabled(), training
+        return is_grad_enabled(), is_inference_mode_enabled(), training, situation()
 
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
@@ -200,6 +204,9 @@ class Step:
             self._break_off(kind)
             return self.plans.as_written(args, kwargs)
         assert kind.watch is not None
+        if not are_cold(survey.tensors.values()):
+            return self.plans.as_written(args, kwargs)
+        kind.casts = list(survey.tensors.values())
         self.captures += 1
         watch = Watch()
         value, made = self._captured(watch, _capturer(kind, survey, signature), signature, args, kwargs)
@@ -243,6 +250,7 @@ class Step:
             self._break_off(kind)
             return value
         survey.guard.leave_out(program.externals)  # the program tests them itself
+        kind.casts = getattr(program, "values", [])
         signature.release()
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:

@@ -23,6 +23,7 @@ from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, READS, SCATT
 import numpy as np
 
 from cygrad._core.replay import numbers
+from cygrad._core.replay.casts import added, known, situation, situation_of_pass
 from cygrad._core.replay.extents import span_of
 from cygrad._core.replay.histories import arrays_kept_by, further_blocks, graph_of, kept_by, leaves_of, past_of
 from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
@@ -44,7 +45,7 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
     """
     cdef Situation now = Situation()
     now.arguments, now.flatten, now.sees_grads, now.is_pass, now.layouts = arguments, flatten, sees_grads, is_pass, layouts
-    reason = unfit_arguments(arguments) or is_plain_state()
+    reason = unfit_arguments(arguments) or is_plain_state(may_cast=True)
     if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
         reason = "Python runs without its global lock"
     if reason:
@@ -67,6 +68,7 @@ cdef tuple noted(object call, Situation now):
     take_streams()
     numbers.begin()
     passes = passes_begun()
+    before = known()
     try:
         value = call()
     finally:
@@ -76,7 +78,7 @@ cdef tuple noted(object call, Situation now):
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
     now.has_passed = passes_begun() != passes
     try:
-        return value, made_program(tape, now, now.flatten(value))
+        return value, made_program(tape, now, now.flatten(value), added(before))
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -100,13 +102,18 @@ def unfit_arguments(list arguments):
     return None
 
 
-cdef Program made_program(Tape tape, Situation now, list leaves):
-    """A program of what a tape holds; raises Unfit."""
+cdef Program made_program(Tape tape, Situation now, list leaves, list casts):
+    """A program of what a tape holds; raises Unfit. `casts` are those that the step has left (Note [Casts] in casts.py)."""
     cdef Program program = Program.__new__(Program)
     cdef dict before = now.before, touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = [], arguments = now.arguments, ranges = now.ranges
-    cdef list outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
+    cdef list outputs
     cdef Py_ssize_t i, n = len(slots)
+    now.n_shown = len(leaves)
+    leaves = [*leaves, *[cast.tensor for cast in casts]]
+    outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
+    program.casting = situation_of_pass() if now.is_pass else situation()
+    program.casts, program.values = casts, [cast.value for cast in casts]
     program.modes, program.default, program.is_pass = thread_state().modes, default_dtype(), now.is_pass
     if now.has_passed and not now.is_pass:
         now.sees_grads = True
@@ -162,7 +169,7 @@ cdef int enter_history(Program program, Tape tape, Situation now, graph, list le
             if r.kind == MADE and r.index >= 0 and kept[r.index] is block and program.sizes[r.index] == 0:
                 places[len(places) - 1] = i
     program.history = past_of(program, graph, now.arguments, leaves, outputs, blocks, places,
-                              functools.partial(capture, census=now.census), now.layouts, now.flatten)
+                              functools.partial(capture, census=now.census), now.layouts, now.flatten, now.n_shown)
     for block in further_blocks(program.history, len(now.arguments), blocks):
         r = Result(MADE, len(kept))
         r.describe(wrap(np.empty(block.high - block.low, np.uint8)))

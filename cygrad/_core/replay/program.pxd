@@ -35,6 +35,9 @@ cdef class Program:
     cdef int first_made         # the first slot of fresh memory
     cdef unsigned int modes
     cdef object default         # dtype
+    cdef object casting         # by what ops were cast, or None
+    cdef list casts             # of parameters, which runs put into the cache of autocast (Note [Casts] in casts.py)
+    cdef readonly list values   # these parameters
     cdef bint is_running
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept
@@ -50,6 +53,7 @@ cdef class Program:
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
     cdef str located(self, str failure)
     cdef list changed(self)
+    cdef int take_casts(self, list found) except -1
     cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
     cdef str names_of(self, Py_ssize_t i)

@@ -34,11 +34,12 @@ from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.tensor cimport Tensor, VersionCounter, wrap
 from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.replay.parts cimport (
-    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, Argument, External, Result, is_plain_now, matters)
+    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, Argument, External, Result, is_as_before, matters)
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport empty_strided
 from cygrad._kernels.tape.tape cimport Entry
 
+from cygrad._core.replay.casts import added, known, put, within
 from cygrad._core.replay.parts import site_of
 
 cnp.import_array()
@@ -199,7 +200,7 @@ cdef class Program:
 
     cdef bint is_plain(self) noexcept:
         """Whether the modes of the thread are those of the captured step."""
-        return is_plain_now(self.modes, self.is_pass)
+        return is_as_before(self.modes, self.is_pass, self.casting, self.values)
 
     cdef list run(self, list arguments, tuple call):
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
@@ -247,7 +248,18 @@ cdef class Program:
             e = <External>(<tuple>self.grads[i])[0]
             if e.tensor.grad_ is not grads[i]:
                 set_grad(e.tensor, grads[i])
-        return found if self.history is None else self.history.attached(found, arguments, call, (states, former))
+        if self.history is not None:
+            self.history.attached(found, arguments, call, (states, former))
+        if self.casts:
+            self.take_casts(found)
+        return found
+
+    cdef int take_casts(self, list found) except -1:
+        """Take the casts of parameters, the last results, out of the list of results, and put them into the cache."""
+        cdef Py_ssize_t n = len(found) - len(self.casts)
+        put(self.casts, found[n:])
+        del found[n:]
+        return 0
 
     cdef Tensor part_of(self, Result r, Tensor argument):
         """A tensor on the memory of an argument."""
@@ -346,8 +358,12 @@ cdef class Program:
             self.fill_handed(shared)
         if failure is not None:
             return call(), self.located(failure)
+        before = known()
         value = call()
-        leaves = flatten(value)
+        casts = added(before)
+        if [(id(cast.value), cast.dtype) for cast in casts] != [(id(cast.value), cast.dtype) for cast in self.casts]:
+            return value, "other parameters were cast"
+        leaves = [*flatten(value), *[cast.tensor for cast in casts]]
         found = self.compared(leaves, arguments, twins, grads, shadows)
         if found is None and self.history is not None:
             found = self.history.difference(leaves, twins, arguments)
@@ -357,6 +373,12 @@ cdef class Program:
         """Why the last run failed, with the line of the call."""
         site = site_of(self.launches.failed_at)
         return failure if site is None else f"{failure}, at {site[0]}:{site[1]}"
+
+    def again(self, call, flatten, list former):
+        """Do `call()` once more `without_effects`, with ops cast as they were; return its tensors and casts."""
+        with within(self.casting):
+            value = self.without_effects(call, former)
+            return [*flatten(value), *[cast.tensor for cast in added(())]]
 
     cdef list changed(self):
         """Copies of the external ranges that the step changes, and None for each other one."""
