@@ -19,6 +19,7 @@ import cygrad
 from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
+_OF_ERRSTATE = np.errstate.__enter__.__code__.co_filename
 _PACKAGES = os.path.join("", "site-packages", "")
 _LIBRARIES = (os.path.join(os.path.dirname(os.path.abspath(os.__file__)), ""), _NUMPY, "<frozen ")
 _OURS = os.path.join(os.path.dirname(os.path.abspath(cygrad.__file__)), "")
@@ -183,6 +184,12 @@ def _is_called_by_us(frame: types.FrameType) -> bool:
     return False
 
 
+def _is_of_errstate(frame: types.FrameType) -> bool:
+    """Whether a block of `numpy.errstate` is made, begins or ends. Compiled code of the package has such blocks, too."""
+    code = frame.f_code
+    return code.co_filename == _OF_ERRSTATE and code.co_name in ("__init__", "__enter__", "__exit__")
+
+
 def _puts_back(code: types.CodeType) -> bool:
     """Whether a function asks for the state of a generator only to put it back, which would be a reason by itself."""
     return is_ours(code) and code.co_qualname in ("Draws.__init__", "note_draw")
@@ -257,7 +264,7 @@ class Watch:
         if event == "call":
             if id(frame.f_code) not in self._known:
                 self._see_function(frame)
-        elif event == "c_call" and not _is_called_by_us(frame):
+        elif event == "c_call" and not _is_called_by_us(frame) and not _is_of_errstate(frame):
             name = impurity(argument)
             if name is not None:
                 self.note(f"`{name}` is called, whose effect or result a replay cannot know", _REMEDY_CALL, frame)
@@ -267,7 +274,7 @@ class Watch:
     def _see_function(self, frame: types.FrameType) -> None:
         code = frame.f_code
         if not is_ours(code):
-            if _is_called_by_us(frame):
+            if _is_of_errstate(frame) or _is_called_by_us(frame):
                 return
             self._known.add(id(code))
             self._kept.append(code)

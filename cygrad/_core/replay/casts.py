@@ -2,10 +2,10 @@
 
 Note [Casts]
 ------------
-Within a block of autocast, the first use of a parameter casts it, and later ones use the same cast, until the block ends.
-A step that is called in such a block therefore leaves casts in the thread's cache. To its program these are further
-results. A replay puts them there, so that what follows in the block uses them, and gradients are summed as in eager
-steps. A step whose parameters have been cast before in the block runs as it is written: it would use these casts.
+Within a block of autocast, the first use of a parameter casts it, and later ones use the same cast, until the block
+ends. A step that is called in such a block therefore leaves casts in the thread's cache. To its program these are
+further results. A replay puts them there, so that what follows in the block uses them, and gradients are summed as in
+eager steps. A step whose parameters have been cast before in the block runs as it is written: it would use these casts.
 """
 
 from contextlib import contextmanager
@@ -79,11 +79,10 @@ def within(found):
     note_user(True)
     try:
         if found is None:
-            place.update(cpu=(False, state.cpu[1]), cuda=(False, state.cuda[1]), nesting=0, keeper=None, is_casting=False)
-        else:
-            cpu, cuda, cache_enabled, is_nested, keeper, is_casting = found
-            place.update(cpu=cpu, cuda=cuda, cache_enabled=cache_enabled, nesting=int(is_nested), keeper=keeper)
-            place.update(is_casting=is_casting)
+            found = (False, state.cpu[1]), (False, state.cuda[1]), state.cache_enabled, False, None, False
+        cpu, cuda, cache_enabled, is_nested, keeper, is_casting = found
+        place.update(cpu=cpu, cuda=cuda, cache_enabled=cache_enabled, nesting=int(is_nested))
+        place.update(keeper=keeper, is_casting=is_casting)
         place.update(cache={}, order=[])
         yield
     finally:

@@ -95,6 +95,7 @@ cdef class Past(History):
     cdef Pass dense                 # that for dense gradients of all results
     cdef readonly dict refused      # {key: why such a pass cannot be replayed}
     cdef Program program            # whose history this is
+    cdef dict casts                 # {number of an output that is the cast of a parameter: the edge to that}
     cdef object flatten
     cdef object function, guard, learn      # set by `bind`
     cdef dict unknown               # {key: how many passes were of that layout, which is not captured}
@@ -292,6 +293,17 @@ cdef class Past(History):
             queue_callback(lambda: node.lead_to(outputs))
         return found
 
+    cdef list of_casts(self, tuple grads):
+        """The gradients of parameters, if only casts of these have any: to pass them on takes no saved values, in eager steps."""
+        cdef list found = [None] * len(self.edges)
+        for nr, grad in enumerate(grads):
+            if grad is None:
+                continue
+            if nr not in self.casts:
+                return None
+            found[self.casts[nr]] = grad.to((<tuple>self.edges[self.casts[nr]])[1].dtype)
+        return found
+
     cdef int note_unknown(self, tuple key) except -1:
         """A pass is of a layout that is not captured: have it captured if it comes again."""
         cdef Py_ssize_t n
@@ -332,6 +344,10 @@ cdef class CompiledFunctionBackward(Node):
         cdef Pass found
         cdef Py_ssize_t arrives
         cdef list made, given
+        if self.freed_by is not None and self.past.casts:
+            made = self.past.of_casts(grads)
+            if made is not None:
+                return tuple(made)
         check_not_freed(self)
         if self.is_passed:
             return grads
@@ -478,6 +494,8 @@ def past_of(Program program not None, Graph graph not None, list arguments, list
     cdef Py_ssize_t k = len(leaves)
     past.program, past.flatten, past.outputs, past.edges = program, flatten, outputs, graph.edges
     past.passes, past.refused, past.unknown, past.n_results = {}, {}, {}, len(leaves)
+    ends = {id(t): i for i, (is_argument, t) in enumerate(graph.edges) if not is_argument}
+    past.casts = {outputs.index(n_shown + i): ends[id(t)] for i, t in enumerate(program.values) if id(t) in ends}
     past.from_arguments = sum([1 for is_argument, _ in graph.edges if is_argument])
     past.memory = [(False, -1) if place is None else (True, place) for place in places]
     if past.from_arguments <= 3 < len(past.edges):

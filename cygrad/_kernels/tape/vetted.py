@@ -30,6 +30,7 @@ PLAIN_TYPES = frozenset(
         "OpDef",
         "Table",
         "Ufunc",
+        "_ArrayFunctionDispatcher",
         "_ByLoop",
         "_lru_cache_wrapper",
         "cython_function_or_method",
