@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cygrad
+from cygrad._core.replay.returned import Numbers
 from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
@@ -67,8 +68,8 @@ _ASKING = frozenset(
 )
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
-    "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
-    " set_default_dtype share_memory_ storage to_dlpack tolist untyped_storage".split()
+    "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to numpy"
+    " set_default_dtype share_memory_ storage to_dlpack untyped_storage".split()
 )
 
 # Functions of `builtins` that neither read nor change anything but their arguments.
@@ -185,9 +186,19 @@ def _is_called_by_us(frame: types.FrameType) -> bool:
 
 
 def _is_of_errstate(frame: types.FrameType) -> bool:
-    """Whether a block of `numpy.errstate` is made, begins or ends. Compiled code of the package has such blocks, too."""
+    """Whether a block of `numpy.errstate` is made, begins or ends; compiled code of the package has such blocks."""
     code = frame.f_code
     return code.co_filename == _OF_ERRSTATE and code.co_name in ("__init__", "__enter__", "__exit__")
+
+
+def _reads_numbers(frame: types.FrameType) -> bool:
+    """Whether a function of the package runs because a number is read that the step returns."""
+    outer: types.FrameType | None = frame
+    while outer is not None and is_ours(outer.f_code):
+        if outer.f_code is Numbers.collect.__code__:
+            return True
+        outer = outer.f_back
+    return False
 
 
 def _puts_back(code: types.CodeType) -> bool:
@@ -274,7 +285,7 @@ class Watch:
     def _see_function(self, frame: types.FrameType) -> None:
         code = frame.f_code
         if not is_ours(code):
-            if _is_of_errstate(frame) or _is_called_by_us(frame):
+            if _is_of_errstate(frame) or is_of_named_tuple(frame.f_globals) or _is_called_by_us(frame):
                 return
             self._known.add(id(code))
             self._kept.append(code)
@@ -288,6 +299,8 @@ class Watch:
         if place.startswith(_FOR_CAPTURES):
             self._known.add(id(code))
             self._kept.append(code)
+            return
+        if _reads_numbers(frame):
             return
         self.own_names.update(code.co_names)
         is_schedule = place.startswith("optim/lr_scheduler/") and code.co_name != "noted"
@@ -305,7 +318,10 @@ class Watch:
 
 
 # Code that knows nothing of programs, and of which other parts run while a call is captured.
-_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"
+_FOR_CAPTURES = (
+    *("_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"),
+    *("_core/replay/returned.py", "_core/replay/flows.py"),
+)
 
 _MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"

@@ -34,11 +34,12 @@ from cygrad._kernels.cpu.random.twister import take_streams
 cnp.import_array()
 
 
-def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False,
+def capture(call, list arguments not None, flatten, further=None, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False,
             census=None):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
-    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value. If not
+    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value, `further` those that
+    numbers in it were read from. If not
     `sees_grads`, the step looks at no `grad` but by means of a backward pass. `layouts` are those of the gradients of a
     later backward pass, besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a
     while ago.
@@ -52,10 +53,10 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
         return call(), Refusal(reason, None, None)
     with resting_collector():
         now.census = Census() if census is None else census
-        return noted(call, now)
+        return noted(call, now, further)
 
 
-cdef tuple noted(object call, Situation now):
+cdef tuple noted(object call, Situation now, object further):
     """Run `call()` with a tape open; return its value, and a Program or a Refusal."""
     cdef unsigned long long passes
     tape = Tape()
@@ -78,7 +79,8 @@ cdef tuple noted(object call, Situation now):
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
     now.has_passed = passes_begun() != passes
     try:
-        return value, made_program(tape, now, now.flatten(value), added(before))
+        read = [] if further is None else further(value)
+        return value, made_program(tape, now, now.flatten(value), added(before), read)
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -102,15 +104,17 @@ def unfit_arguments(list arguments):
     return None
 
 
-cdef Program made_program(Tape tape, Situation now, list leaves, list casts):
-    """A program of what a tape holds; raises Unfit. `casts` are those that the step has left (Note [Casts] in casts.py)."""
+cdef Program made_program(Tape tape, Situation now, list leaves, list casts, list read):
+    """A program of what a tape holds; raises Unfit. `casts` are those that the step has left (Note [Casts] in casts.py),
+    `read` are tensors that Python's numbers were read from (Note [Returned numbers] in returned.py)."""
     cdef Program program = Program.__new__(Program)
     cdef dict before = now.before, touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = [], arguments = now.arguments, ranges = now.ranges
     cdef list outputs
     cdef Py_ssize_t i, n = len(slots)
     now.n_shown = len(leaves)
-    leaves = [*leaves, *[cast.tensor for cast in casts]]
+    leaves = [*leaves, *[cast.tensor for cast in casts], *read]
+    program.n_shown = now.n_shown
     outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
     program.casting = situation_of_pass() if now.is_pass else situation()
     program.casts, program.values = casts, [cast.value for cast in casts]

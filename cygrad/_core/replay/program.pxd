@@ -36,6 +36,7 @@ cdef class Program:
     cdef unsigned int modes
     cdef object default         # dtype
     cdef object casting         # by what ops were cast, or None
+    cdef Py_ssize_t n_shown     # tensors that the caller gets; casts and tensors that numbers are read from follow
     cdef list casts             # of parameters, which runs put into the cache of autocast (Note [Casts] in casts.py)
     cdef readonly list values   # these parameters
     cdef bint is_running

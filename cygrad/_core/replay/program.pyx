@@ -255,10 +255,10 @@ cdef class Program:
         return found
 
     cdef int take_casts(self, list found) except -1:
-        """Take the casts of parameters, the last results, out of the list of results, and put them into the cache."""
-        cdef Py_ssize_t n = len(found) - len(self.casts)
-        put(self.casts, found[n:])
-        del found[n:]
+        """Take the casts of parameters out of the list of results, and put them into the cache."""
+        cdef Py_ssize_t n = self.n_shown + len(self.casts)
+        put(self.casts, found[self.n_shown:n])
+        del found[self.n_shown:n]
         return 0
 
     cdef Tensor part_of(self, Result r, Tensor argument):
@@ -332,7 +332,7 @@ cdef class Program:
         self.launches.set_base(self.first_made + <int>r.index, data_of(t))
         return t
 
-    def check(self, call, list arguments not None, flatten):
+    def check(self, call, list arguments not None, flatten, further=None):
         """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, or None)."""
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
@@ -363,7 +363,7 @@ cdef class Program:
         casts = added(before)
         if [(id(cast.value), cast.dtype) for cast in casts] != [(id(cast.value), cast.dtype) for cast in self.casts]:
             return value, "other parameters were cast"
-        leaves = [*flatten(value), *[cast.tensor for cast in casts]]
+        leaves = [*flatten(value), *[cast.tensor for cast in casts], *([] if further is None else further(value))]
         found = self.compared(leaves, arguments, twins, grads, shadows)
         if found is None and self.history is not None:
             found = self.history.difference(leaves, twins, arguments)
