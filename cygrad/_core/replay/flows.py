@@ -62,11 +62,14 @@ def _steps_of(code: CodeType) -> tuple[list[_Step], dict[int, int]]:
 
 
 @lru_cache(1024)
-def ways_out(code: CodeType, offset: int, name: str, is_method: bool) -> frozenset[Path] | None:
+def ways_out(
+    code: CodeType, offset: int, name: str, is_method: bool, is_straight: bool = False
+) -> frozenset[Path] | None:
     """Return where the value of the call at an offset stands in what the function returns, or None if it is used.
 
     A place is the number of an item, of an item of that, and so on; () is the returned value itself. The call must be
     one of a method, without arguments, or of a global function, with one: `name`. It is any one if there is no name.
+    `is_straight`: nothing may be passed by on the way, nor come from elsewhere.
     """
     steps, places = _steps_of(code)
     if code.co_flags & _CODE_FLAGS or offset < 0:
@@ -76,7 +79,7 @@ def ways_out(code: CodeType, offset: int, name: str, is_method: bool) -> frozens
     if not steps[call].name.startswith("CALL") or name and not _calls(steps, call, name, is_method):
         return None
     try:
-        return frozenset(_follow(code, call + 1, (), set()))
+        return frozenset(_follow(code, call + 1, (), set(), is_straight))
     except (_Consumed, RecursionError, ValueError):
         return None
 
@@ -103,7 +106,10 @@ def _calls(steps: list[_Step], call: int, name: str, is_method: bool) -> bool:
 
 
 def has_one_way_out(code: CodeType) -> bool:
-    """Whether a function returns something else than a constant in one place only, and stores to no variable twice."""
+    """Whether a function returns something else than a constant in one place only, and stores to no variable twice.
+
+    If it does, and `is_straight` ways lead there, then the value always stands where they say.
+    """
     steps, _ = _steps_of(code)
     returns = [i for i, step in enumerate(steps) if step.name == "RETURN_VALUE" and steps[i - 1].name != "LOAD_CONST"]
     stored = [step.argval for step in steps if step.name == "STORE_FAST"]
@@ -114,7 +120,7 @@ def has_one_way_out(code: CodeType) -> bool:
     )
 
 
-def _follow(code: CodeType, at: int, inner: Path, variables: set[tuple[str, Path]]) -> set[Path]:
+def _follow(code: CodeType, at: int, inner: Path, variables: set[tuple[str, Path]], is_straight: bool) -> set[Path]:
     """Follow a value on top of the stack from a step on; `inner` leads to it in the container that it is now in."""
     steps, places = _steps_of(code)
     found: set[Path] = set()
@@ -128,12 +134,14 @@ def _follow(code: CodeType, at: int, inner: Path, variables: set[tuple[str, Path
         if at >= len(steps) or len(seen) > _MOST:
             raise _Consumed
         step = steps[at]
+        if is_straight and (step.instruction.is_jump_target or "JUMP" in step.name):
+            raise _Consumed
         if step.name == "RETURN_VALUE" and above == 0:
             found.add(path)
         elif step.name == "POP_TOP" and above == 0:
             pass
         elif step.name == "STORE_FAST" and above == 0:
-            found |= _of_variable(code, step.argval, path, variables)
+            found |= _of_variable(code, step.argval, path, variables, is_straight)
         elif step.name in _JUMPING:
             todo.append((places[step.argval], above, path))
         elif step.name.startswith("POP_JUMP") and "BACKWARD" not in step.name and above > 0:
@@ -145,7 +153,9 @@ def _follow(code: CodeType, at: int, inner: Path, variables: set[tuple[str, Path
     return found
 
 
-def _of_variable(code: CodeType, name: str, path: Path, variables: set[tuple[str, Path]]) -> set[Path]:
+def _of_variable(
+    code: CodeType, name: str, path: Path, variables: set[tuple[str, Path]], is_straight: bool
+) -> set[Path]:
     """Follow a value from each use of the variable that holds it."""
     if name not in code.co_varnames or name in code.co_cellvars or (name, path) in variables:
         raise _Consumed
@@ -153,7 +163,7 @@ def _of_variable(code: CodeType, name: str, path: Path, variables: set[tuple[str
     steps, _ = _steps_of(code)
     for i, step in enumerate(steps):
         if step.argval == name and step.name in _LOADING:
-            found |= _follow(code, i + 1, path, {*variables, (name, path)})
+            found |= _follow(code, i + 1, path, {*variables, (name, path)}, is_straight)
         elif "FAST" in step.name and step.name != "STORE_FAST" and step.argval == name:
             raise _Consumed
     return found

@@ -49,8 +49,9 @@ class Numbers:
     def collect(self, tensor: Any, reader: str) -> Any:
         """Return a number that the function will only return, in a tuple, or None for any other."""
         frame = sys._getframe(2 if reader == "tolist" else 1)  # that method is written in Python
-        ways = self._ways(frame, reader)
-        if ways is None or not is_always_found(reader, tensor) and not has_one_way_out(frame.f_code):
+        is_object = is_always_found(reader, tensor)
+        ways = self._ways(frame, reader, not is_object)
+        if ways is None or not is_object and not has_one_way_out(frame.f_code):
             return None
         former = collect_by(None)
         try:
@@ -61,7 +62,7 @@ class Numbers:
         self._found.append((value, kept, reader, ways))
         return (value,)
 
-    def _ways(self, frame: FrameType, reader: str) -> frozenset[Path] | None:
+    def _ways(self, frame: FrameType, reader: str, is_straight: bool) -> frozenset[Path] | None:
         if reader not in _METHODS and frame.f_globals.get(reader) is not None:
             return None
         if reader not in _METHODS and frame.f_builtins.get(reader) is not getattr(builtins, reader):
@@ -73,7 +74,7 @@ class Numbers:
         for code in reversed(self._codes):
             if outer is None or outer.f_code is not code:
                 return None
-            ways = ways_out(code, outer.f_lasti, name, reader in _METHODS)
+            ways = ways_out(code, outer.f_lasti, name, reader in _METHODS, is_straight and code is frame.f_code)
             if ways is None:
                 return None
             name, places = "", frozenset(way + place for way in ways for place in places)
