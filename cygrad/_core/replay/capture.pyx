@@ -127,7 +127,10 @@ cdef Program made_program(Tape tape, Situation now, list leaves, list casts, lis
     graph = graph_of([grad_fn_of(leaves[i]) for i in outputs], arguments, before) if outputs else None
     program.guards = [Argument(t, now.sees_grads and not now.is_pass, now.is_pass) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
-    program.bases = {}
+    program.bases, program.given_counts = {}, []
+    program.given_changes = [(<Block>block).is_changed for block in tape.arguments]
+    if any(program.given_changes) and (now.is_pass or graph is not None):
+        raise Unfit("an argument is changed in place, and a backward pass comes later")
     program.lives, program.streams = checked_lives(now.lives, before), take_streams()
     check_streams(program.lives, program.streams)
     enter_changes(program, tape, now, touched, kept, set() if graph is None else set(map(id, leaves_of(graph))))

@@ -22,6 +22,8 @@ cdef class Program:
     cdef list results           # of Result
     cdef list grads             # (External, Result, or None to clear it)
     cdef list counts            # (VersionCounter, by how much, op name, code, instruction offset)
+    cdef list given_counts      # the same for arguments, which are numbers in the place of counters
+    cdef list given_changes     # of each argument: whether the step writes to it
     cdef list lives             # of Live
     cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold memory of the external slots, besides those in `outside`
@@ -52,6 +54,7 @@ cdef class Program:
     cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef cnp.ndarray shadow_of_argument(self, Py_ssize_t i, Tensor argument)
     cdef str located(self, str failure)
     cdef list changed(self)
     cdef int take_casts(self, list found) except -1

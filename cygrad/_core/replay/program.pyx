@@ -31,7 +31,7 @@ from libc.string cimport memcmp, memcpy
 import numpy as np
 
 from cygrad._core.graph.inplace cimport set_grad
-from cygrad._core.graph.tensor cimport Tensor, VersionCounter, wrap
+from cygrad._core.graph.tensor cimport Tensor, VersionCounter, counter_of, wrap
 from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.replay.parts cimport (
     A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, Argument, External, Result, is_as_before, matters)
@@ -111,7 +111,7 @@ cdef class Program:
     @property
     def effects(self):
         """What a replay changes besides bytes, as texts."""
-        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in self.counts]
+        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in (*self.counts, *self.given_counts)]
         for e, made in self.grads:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
@@ -176,6 +176,9 @@ cdef class Program:
                 return reason
             if self.is_pass:
                 continue
+            if self.given_changes[i] and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>(<Tensor>arguments[i]).array) and matters(
+                    b"an argument that the step changes is read-only"):
+                return "an argument that the step changes is read-only"
             base = data_of(arguments[i])
             for k in range(i):
                 b = <Argument>self.guards[k]
@@ -242,6 +245,10 @@ cdef class Program:
             (<Live>self.lives[i]).done()
         for change in self.counts:
             counter = <VersionCounter>change[0]
+            counter.version += <long long>change[1]
+            counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+        for change in self.given_counts:
+            counter = counter_of(<Tensor>arguments[<Py_ssize_t>change[0]])
             counter.version += <long long>change[1]
             counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
         for i in range(len(self.grads)):
@@ -337,11 +344,15 @@ cdef class Program:
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"
-        cdef list shadows = [], shared = self.room_for_memory(), twins, grads, leaves
+        cdef list shadows = [], given = [], shared = self.room_for_memory(), twins, grads, leaves
         cdef Py_ssize_t i
         cdef Result r
         twins = [self.made_tensor(r, shared) if r.kind == MADE else None for r in self.results]
         grads = [None if r is None else self.made_tensor(r, shared) for _, r in self.grads]
+        for i in range(len(arguments)):
+            given.append(self.shadow_of_argument(i, arguments[i]) if self.given_changes[i] else None)
+            if self.given_changes[i]:
+                self.launches.set_base(<int>i, data_of_array(given[i]))
         for i in range(self.n_ranges):
             shadows.append(self.shadow(i) if self.changes[i] else None)
             if self.changes[i]:
@@ -365,6 +376,10 @@ cdef class Program:
             return value, "other parameters were cast"
         leaves = [*flatten(value), *[cast.tensor for cast in casts], *([] if further is None else further(value))]
         found = self.compared(leaves, arguments, twins, grads, shadows)
+        for i in range(len(arguments)):
+            if found is None and self.given_changes[i] and not are_equal(
+                    given[i], self.shadow_of_argument(i, arguments[i])):
+                found = f"argument {i} differs"
         if found is None and self.history is not None:
             found = self.history.difference(leaves, twins, arguments)
         return value, found
@@ -412,13 +427,12 @@ cdef class Program:
 
     cdef cnp.ndarray shadow(self, Py_ssize_t i):
         """A copy of an external range, aligned like it."""
-        cdef Py_ssize_t size = self.highs[i] - self.lows[i]
-        room = np.empty(size + 128, np.uint8)
-        cdef uintptr_t at = <uintptr_t>cnp.PyArray_DATA(<cnp.ndarray>room)
-        cdef Py_ssize_t skipped = (self.lows[i] - at) % 64
-        copy = room[skipped:skipped + size]
-        memcpy(cnp.PyArray_DATA(<cnp.ndarray>copy), <void*>self.lows[i], size)
-        return copy
+        return copy_of_bytes(self.lows[i], self.highs[i])
+
+    cdef cnp.ndarray shadow_of_argument(self, Py_ssize_t i, Tensor argument):
+        """A copy of the bytes that an argument spans."""
+        cdef Argument like = self.guards[i]
+        return copy_of_bytes(<uintptr_t>(data_of(argument) + like.low), <uintptr_t>(data_of(argument) + like.high))
 
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows):
         """How what a run on copies has left differs from what the eager step has left, or None."""
@@ -475,6 +489,16 @@ cdef class Program:
     def __dealloc__(self):
         PyMem_Free(self.lows)
         PyMem_Free(self.highs)
+
+
+cdef cnp.ndarray copy_of_bytes(uintptr_t low, uintptr_t high):
+    """A copy of these bytes, aligned like them."""
+    room = np.empty(high - low + 128, np.uint8)
+    cdef uintptr_t at = <uintptr_t>cnp.PyArray_DATA(<cnp.ndarray>room)
+    cdef Py_ssize_t skipped = (low - at) % 64
+    copy = room[skipped:skipped + <Py_ssize_t>(high - low)]
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>copy), <void*>low, high - low)
+    return copy
 
 
 cdef inline char* data_of(object tensor) noexcept:

@@ -383,9 +383,6 @@ cdef class Tape:
             entry.touches.append(touch)
         for touch in entry.touches:
             if touch.mode & (WRITES | SCATTERS) and touch.block is not None:
-                if touch.block.kind == ARGUMENT:
-                    self.refuse(f"{kind} changes an argument in place")
-                    return 0
                 touch.block.writes += 1
                 if touch.mode & WRITES:
                     touch.block.write(touch.low, touch.high)
@@ -403,7 +400,7 @@ cdef class Tape:
         entry = self.entries[len(self.entries) - 1]
         entry.is_check = True
         for touch in entry.touches:
-            if touch.block is None or touch.block.kind == INNER or touch.block.kind == EXTERNAL and touch.block.is_changed:
+            if touch.block is None or touch.block.kind == INNER or touch.block.is_changed:
                 self.refuse("checks values that the step itself computes")
         return 0
 
@@ -449,8 +446,8 @@ cdef class Tape:
         entry.context = PyBytes_FromStringAndSize(<const char*>&c, sizeof(c))
         entry.place = current_place()
         touch.block = self.block_at(to, to + itemsize * count)
-        if touch.block is None or touch.block.kind == ARGUMENT:
-            self.refuse("a constant is written to an argument or to memory of unknown origin")
+        if touch.block is None:
+            self.refuse("a constant is written to memory of unknown origin")
             return 0
         touch.at, touch.mode = w.at, WRITES
         touch.offset = touch.low = to - touch.block.low
