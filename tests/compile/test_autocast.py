@@ -1,4 +1,4 @@
-"""Compiled functions that are called within blocks of autocast: replayed, with the bits and the casts of eager calls."""
+"""Compiled functions called within blocks of autocast: replayed, with the bits and the casts of eager calls."""
 
 import contextlib
 

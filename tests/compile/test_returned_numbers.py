@@ -1,4 +1,4 @@
-"""Steps that read numbers from tensors only to return them are replayed; those that do anything else with them are not."""
+"""Steps that read numbers from tensors only to return them are replayed; those that use them otherwise are not."""
 
 import pytest
 
