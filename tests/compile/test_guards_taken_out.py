@@ -171,7 +171,8 @@ NOT_TRIED = {
     "the default dtype differs": "the guard of the settings compares it, too",
     "there are more arguments, or fewer": "signatures compare the number",
     "an argument is not in main memory": "its address would be followed",
-    "two arguments share memory": "no step that changes an argument is replayed",
+    "two arguments share memory": "groups could change their order",
+    "an argument that the step changes is read-only": "memory would be written to, see test_changed_arguments.py",
     "an argument shares memory with a tensor that the step uses": "groups could change their order, see test_guards.py",
 }
 

@@ -643,6 +643,16 @@ def look_at_kernels_caller():
         refuse("reads a kernel's result in Python", sys._getframe().f_code.co_name)
 
 
+def look_at_offset(object part, object whole):
+    """Python code learns where an array lies in another one: refuse if the next step may be given another part of it."""
+    cdef Block block
+    if not tape_open or not _is_here() or type(part) is not cnp.ndarray or type(whole) is not cnp.ndarray:
+        return
+    block = _tape.block_of(part)
+    if block is not None and block.kind == ARGUMENT and <uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>whole) != block.low:
+        refuse("tells where in its memory an argument lies", "storage_offset")
+
+
 def is_open():
     """Whether this thread's step is being noted."""
     return _is_here()

@@ -30,6 +30,7 @@ PLAIN_TYPES = frozenset(
         "OpDef",
         "Table",
         "Ufunc",
+        "errstate",
         "_ArrayFunctionDispatcher",
         "_ByLoop",
         "_lru_cache_wrapper",
@@ -54,7 +55,9 @@ CALLERS = frozenset(
         *(("cygrad/_core/registry/autocast.py", name) for name in ("_cast_ahead", "__init__", "holds")),
         ("cygrad/_core/replay/decisions.py", "decide"),
         ("cygrad/_core/tensor/predicates.py", "is_contiguous"),  # asks for the layout, which guards know
+        ("cygrad/_core/tensor/predicates.py", "_itemsize"),
         ("cygrad/_core/tensor/predicates.py", "memory_of"),
+        ("cygrad/_core/tensor/predicates.py", "storage_offset"),  # which depends on places in memory that guards know
         ("cygrad/_core/saved/saved_tensor_hooks.py", "memory_of"),
         ("cygrad/optim/formula.py", "_step_arrays"),
         ("cygrad/optim/adam.py", "_step_compiled"),
@@ -83,7 +86,10 @@ READERS: dict[str, frozenset[str]] = {
         "linalg/eigen.py": "check_phase general",
         "linalg/grouped_products.py": "_checked_ends",
         "linalg/least_squares.py": "linalg_lstsq",
+        "linalg/ldl.py": "check_factors",
         "linalg/low_rank.py": "lobpcg_rule lobpcg",
+        "linalg/lu.py": "lu_unpack",
+        "linalg/qr.py": "product_rule rows_of_vectors tall_gradient",
         "linalg/svd.py": "check_phase pinv_gradient",
         "loss/similarity.py": "_cosine_losses",
         "nn/distances.py": "renorm_rule _renorm_gradient",
@@ -101,8 +107,8 @@ READERS: dict[str, frozenset[str]] = {
 
 # Files and folders in `_ops/` all of whose functions may do so.
 READING = (
-    *("creation/dlpack.py", "creation/from_data.py", "loss/ctc.py", "numpy_api/", "random/", "reduction/histograms.py"),
-    *("linalg/ldl.py", "linalg/lu.py", "linalg/qr.py", "sparse/"),
+    *("creation/dlpack.py", "creation/from_data.py", "numpy_api/", "random/", "reduction/histograms.py"),
+    "sparse/",
 )
 
 

@@ -16,6 +16,7 @@ from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.cpu.shape import strided_gradients as kernels
+from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import integer, integers, require
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.views import look_otherwise, may_look_otherwise
@@ -157,7 +158,7 @@ def _computed(kernel, view, base, *tensors):
         shape, strides, offset = view
         view = shape, tuple(step * factor for step in strides), offset * factor
         base = base[0], tuple(step * factor for step in base[1])
-    return in_dtype(kernel(*wide, view, base), narrow.dtype)
+    return in_dtype(called(kernel, *wide, view, base), narrow.dtype)
 
 
 def strided_sum_rule(n, g):
