@@ -9,6 +9,7 @@ from cygrad import Size, Tensor
 from cygrad._core.replay.flows import Path
 from cygrad._core.replay.guards.state import are_same
 from cygrad._core.replay.returned import READERS, Numbers
+from cygrad._core.types.return_types import ReturnType
 
 _LEAVES = (int, float, complex, bool, str, bytes, type(None), type(...), range, slice)
 
@@ -38,7 +39,7 @@ class Value:
         kind = type(value)
         if kind in _LEAVES or id(value) in self._known or _is_unchanging(value):
             return "object", value
-        if kind in (tuple, list, Size) or isinstance(value, tuple) and hasattr(kind, "_make"):
+        if kind in (tuple, list, Size) or isinstance(value, tuple) and (hasattr(kind, "_make") or _is_ours(kind)):
             return "items", kind, self._parts(value, place)
         if kind is dict:
             if all(type(key) in _LEAVES for key in value):
@@ -94,6 +95,11 @@ def _maker(plan: tuple[Any, ...], count: int) -> Callable[[list[Tensor]], Any]:
         return lambda tensors: {key: make(tensors) for key, make in zip(content, makers)}
     build = content._make if hasattr(content, "_make") else content
     return lambda tensors: build([make(tensors) for make in makers])
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether objects of a class are made of their items, as what `linalg.qr` returns."""
+    return issubclass(kind, ReturnType)
 
 
 def _is_unchanging(value: Any) -> bool:

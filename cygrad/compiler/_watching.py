@@ -45,7 +45,6 @@ _KEEPING_NOTHING = (
 )
 # Of these, functions that change what later calls do, or tell what the program can not.
 _CHANGING = {
-    "_core/errors/sites.py": ("warn",),
     "_core/runtime/settings.py": None,
     "_core/runtime/memory_stats.py": None,
     "_core/runtime/threads.py": ("set_num_threads", "set_num_interop_threads"),

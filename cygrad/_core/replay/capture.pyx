@@ -22,6 +22,7 @@ from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, READS, SCATT
 
 import numpy as np
 
+from cygrad._core.errors.sites import Heard
 from cygrad._core.replay import numbers
 from cygrad._core.replay.casts import added, known, situation, situation_of_pass
 from cygrad._core.replay.extents import span_of
@@ -59,6 +60,7 @@ def capture(call, list arguments not None, flatten, further=None, *, bint sees_g
 cdef tuple noted(object call, Situation now, object further):
     """Run `call()` with a tape open; return its value, and a Program or a Refusal."""
     cdef unsigned long long passes
+    cdef Program program
     tape = Tape()
     now.begin()
     drop_spares()
@@ -70,8 +72,10 @@ cdef tuple noted(object call, Situation now, object further):
     numbers.begin()
     passes = passes_begun()
     before = known()
+    heard = Heard(True)
     try:
-        value = call()
+        with heard:
+            value = call()
     finally:
         tape.close()
         now.lives = numbers.end()
@@ -80,7 +84,9 @@ cdef tuple noted(object call, Situation now, object further):
     now.has_passed = passes_begun() != passes
     try:
         read = [] if further is None else further(value)
-        return value, made_program(tape, now, now.flatten(value), added(before), read)
+        program = made_program(tape, now, now.flatten(value), added(before), read)
+        program.warned = heard.calls
+        return value, program
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 

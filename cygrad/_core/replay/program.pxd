@@ -37,6 +37,7 @@ cdef class Program:
     cdef int first_made         # the first slot of fresh memory
     cdef unsigned int modes
     cdef object default         # dtype
+    cdef list warned            # the arguments of `warn_explicit` for each warning
     cdef object casting         # by what ops were cast, or None
     cdef Py_ssize_t n_shown     # tensors that the caller gets; casts and tensors that numbers are read from follow
     cdef list casts             # of parameters, which runs put into the cache of autocast (Note [Casts] in casts.py)
@@ -58,6 +59,7 @@ cdef class Program:
     cdef str located(self, str failure)
     cdef list changed(self)
     cdef int take_casts(self, list found) except -1
+    cdef bint warns(self) except -1
     cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
     cdef str names_of(self, Py_ssize_t i)

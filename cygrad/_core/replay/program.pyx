@@ -39,6 +39,9 @@ from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport empty_strided
 from cygrad._kernels.tape.tape cimport Entry
 
+from warnings import warn_explicit
+
+from cygrad._core.errors.sites import Heard
 from cygrad._core.replay.casts import added, known, put, within
 from cygrad._core.replay.parts import site_of
 
@@ -213,6 +216,8 @@ cdef class Program:
         cdef VersionCounter counter
         cdef tuple change
         cdef Py_ssize_t i
+        if self.warned and not self.warns():
+            return None
         for i in range(len(self.grads)):        # all memory first: there may be too little
             change = self.grads[i]
             grads.append(None if change[1] is None else self.gradient((<External>change[0]).tensor, change[1], shared))
@@ -260,6 +265,16 @@ cdef class Program:
         if self.casts:
             self.take_casts(found)
         return found
+
+    cdef bint warns(self) except -1:
+        """Issue the warnings of the step; return False if the filters make an error of one, which the step itself must raise."""
+        try:
+            for each in self.warned:
+                warn_explicit(*each)
+        except Warning:
+            self.missed = "a warning is an error"
+            return False
+        return True
 
     cdef int take_casts(self, list found) except -1:
         """Take the casts of parameters out of the list of results, and put them into the cache."""
@@ -370,7 +385,10 @@ cdef class Program:
         if failure is not None:
             return call(), self.located(failure)
         before = known()
-        value = call()
+        with Heard(True) as heard:
+            value = call()
+        if [each[:4] for each in heard.calls] != [each[:4] for each in self.warned]:
+            return value, "another warning was issued"
         casts = added(before)
         if [(id(cast.value), cast.dtype) for cast in casts] != [(id(cast.value), cast.dtype) for cast in self.casts]:
             return value, "other parameters were cast"
@@ -391,7 +409,7 @@ cdef class Program:
 
     def again(self, call, flatten, list former):
         """Do `call()` once more `without_effects`, with ops cast as they were; return its tensors and casts."""
-        with within(self.casting):
+        with within(self.casting), Heard(False):
             value = self.without_effects(call, former)
             return [*flatten(value), *[cast.tensor for cast in added(())]]
 

@@ -78,7 +78,6 @@ READERS: dict[str, frozenset[str]] = {
         "elementwise/binary.py": "at_some",
         "elementwise/logic.py": "allclose",
         "elementwise/python_map.py": "mapped",
-        "elementwise/rounding.py": "check_division",
         "image/average_pooling.py": "_norms",
         "indexing/scattering.py": "_product_gradients _products_within index_fill_tensor_rule",
         "indexing/take_and_mask.py": "_masked_scatter nonzero_static",
@@ -99,7 +98,7 @@ READERS: dict[str, frozenset[str]] = {
         "reduction/scans.py": "_by_logarithms",
         "reduction/searching.py": "_check_sorter",
         "reduction/segments.py": "_bounds _checked",
-        "reduction/statistics.py": "check_quantiles cov observation_weights corrcoef",
+        "reduction/statistics.py": "cov observation_weights corrcoef",
         "shape/repeating.py": "repeat_interleave",
         "signal/stft.py": "_scale_of divided",
     }.items()
