@@ -35,12 +35,12 @@ from cygrad._kernels.cpu.random.twister import take_streams
 cnp.import_array()
 
 
-def capture(call, list arguments not None, flatten, further=None, *, bint sees_grads=True, tuple layouts=(), bint is_pass=False,
-            census=None):
+def capture(call, list arguments not None, flatten, further=None, *, bint sees_grads=True, tuple layouts=(),
+            bint is_pass=False, census=None):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
-    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value, `further` those that
-    numbers in it were read from. If not
+    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value, `further` those
+    that numbers in it were read from. If not
     `sees_grads`, the step looks at no `grad` but by means of a backward pass. `layouts` are those of the gradients of a
     later backward pass, besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a
     while ago.

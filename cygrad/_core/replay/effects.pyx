@@ -93,7 +93,8 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
     cdef External e
     cdef dict counters = {}, owners = {}
     cdef Span span
-    cdef dict of_arguments = {id((<Tensor>t).counter): i for i, t in enumerate(now.arguments) if (<Tensor>t).counter is not None}
+    cdef dict of_arguments = {id((<Tensor>t).counter): i for i, t in enumerate(now.arguments)
+                              if (<Tensor>t).counter is not None}
     cdef set given = set() if now.is_pass else {id(t) for t in now.arguments}
     cdef set theirs = set() if now.is_pass else {id(t.grad_) for t in now.arguments if t.grad_ is not None}
     for seen in now.before.values():

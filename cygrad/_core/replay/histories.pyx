@@ -192,8 +192,8 @@ cdef class Past(History):
         cdef Tensor t
         cdef list outputs = [leaves[i] for i in self.outputs]
         cdef list saved = [wrap((<Tensor>t).array) for t in arguments]
-        cdef tuple dense = (tuple([np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides if i < n_shown else None
-                                   for i, t in zip(self.outputs, outputs)]), 0, None)
+        cdef list strides = [np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]
+        cdef tuple dense = (tuple([step if i < n_shown else None for i, step in zip(self.outputs, strides)]), 0, None)
         for block, (is_result, i) in zip(blocks, self.memory):
             saved.append(wrap((<Tensor>leaves[i]).array) if is_result else wrap(bytes_of(block)))
         self.needed = [False] * len(saved)
@@ -294,7 +294,7 @@ cdef class Past(History):
         return found
 
     cdef list of_casts(self, tuple grads):
-        """The gradients of parameters, if only casts of these have any: to pass them on takes no saved values, in eager steps."""
+        """The gradients of parameters, if only casts of these have any: to pass them on takes no saved values."""
         cdef list found = [None] * len(self.edges)
         for nr, grad in enumerate(grads):
             if grad is None:

@@ -267,7 +267,7 @@ cdef class Program:
         return found
 
     cdef bint warns(self) except -1:
-        """Issue the warnings of the step; return False if the filters make an error of one, which the step itself must raise."""
+        """Issue the warnings of the step; return False if filters make an error of one, which the step must raise."""
         try:
             for each in self.warned:
                 warn_explicit(*each)

@@ -69,7 +69,8 @@ class Numbers:
             return None
         if not self._codes:
             return None
-        name, places = reader, frozenset([()])
+        name = reader
+        places: frozenset[Path] = frozenset([()])
         outer: FrameType | None = frame
         for code in reversed(self._codes):
             if outer is None or outer.f_code is not code:

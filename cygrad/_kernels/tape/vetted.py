@@ -30,7 +30,6 @@ PLAIN_TYPES = frozenset(
         "OpDef",
         "Table",
         "Ufunc",
-        "errstate",
         "_ArrayFunctionDispatcher",
         "_ByLoop",
         "_lru_cache_wrapper",
