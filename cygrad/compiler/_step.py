@@ -28,7 +28,7 @@ from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
 from cygrad._core.replay.program import Program
-from cygrad._core.replay.returned import Numbers
+from cygrad._core.replay.returns.returned import Numbers
 from cygrad._core.replay.situation import resting_collector
 from cygrad.compiler import _settings
 from cygrad.compiler._state import Survey, changed_line

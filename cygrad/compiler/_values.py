@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cygrad import Size, Tensor
-from cygrad._core.replay.flows import Path
 from cygrad._core.replay.guards.state import are_same
-from cygrad._core.replay.returned import READERS, Numbers
+from cygrad._core.replay.returns.flows import Path
+from cygrad._core.replay.returns.returned import READERS, Numbers
 from cygrad._core.types.return_types import ReturnType
 
 _LEAVES = (int, float, complex, bool, str, bytes, type(None), type(...), range, slice)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cygrad
-from cygrad._core.replay.returned import Numbers
+from cygrad._core.replay.returns.returned import Numbers
 from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
@@ -319,7 +319,7 @@ class Watch:
 # Code that knows nothing of programs, and of which other parts run while a call is captured.
 _FOR_CAPTURES = (
     *("_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"),
-    *("_core/replay/returned.py", "_core/replay/flows.py"),
+    *("_core/replay/returns/returned.py", "_core/replay/returns/flows.py"),
 )
 
 _MOST_REASONS = 16

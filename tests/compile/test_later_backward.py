@@ -612,7 +612,7 @@ def test_gradients_that_are_views():
 
 
 def test_results_whose_graph_leads_to_an_argument():
-    """The function's own pass leaves the graph of another result usable, which must lead to the argument of this call."""
+    """The function's own pass leaves the graph of another result usable, which must lead to this call's argument."""
 
     def step(x):
         found = x.sum()

@@ -4,7 +4,7 @@ import pytest
 
 import cygrad
 from cygrad import nn
-from cygrad._core.replay.flows import ways_out
+from cygrad._core.replay.returns.flows import ways_out
 
 F = nn.functional
 

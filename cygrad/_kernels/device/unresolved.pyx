@@ -16,15 +16,11 @@ record.pyx). A copy from `array_of` is read-only, so that no write to it can be 
 
 from numpy cimport PyArray_ISCOMPLEX, PyArray_NDIM, ndarray
 
-from cygrad._kernels.tape.tape cimport tape_open
-
 import numpy as np
 
 from cygrad._kernels.device.waiting cimport settle
 from cygrad._kernels.device import cupy_library
-from cygrad._library import later
 
-calls = later("cygrad._kernels.tape.calls")     # needed only to compile
 cdef object conjugate = np.conjugate, negative = np.negative
 
 
@@ -102,10 +98,7 @@ cpdef object resolved(object a):
         return a
     memory = (<Unresolved>a).memory
     if type(memory) is ndarray and PyArray_NDIM(<ndarray>memory):
-        flip = conjugate if PyArray_ISCOMPLEX(<ndarray>memory) else negative
-        if tape_open:
-            return calls.called(flip, memory)
-        return flip(memory)
+        return conjugate(memory) if PyArray_ISCOMPLEX(<ndarray>memory) else negative(memory)
     settle()
     return flipped(memory, memory.dtype)[...]       # no scalar for a 0-dim array
 

@@ -128,8 +128,8 @@ def permutation(name, pivots, m, *others):
 
 def factored(t, kind, function, check_errors, out, n=3):
     compact, pivots, info = kernels.lu_factor(array_of(t))
-    failure = first_failure(info)
-    if check_errors and failure:
+    failure = first_failure(info) if check_errors else None
+    if failure:
         number, pivot = failure
         raise RuntimeError(
             f"torch.linalg.{function}: {batch_element(number, t.dim())}U[{pivot},{pivot}] is zero and using it on "

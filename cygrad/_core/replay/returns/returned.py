@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from cygrad._core.graph.internals import own_array
-from cygrad._core.replay.flows import Path, has_one_way_out, ways_out
+from cygrad._core.replay.returns.flows import Path, has_one_way_out, ways_out
 from cygrad._core.tensor.scalar import collect_by
 
 READERS: dict[str, Callable[[Any], Any]] = {
