@@ -306,6 +306,7 @@ def autocast_increment_nesting() -> int:
     >>> cygrad.autocast_increment_nesting(), cygrad.autocast_decrement_nesting()
     (1, 0)
     """
+    core.note_user(True)
     core.state.nesting += 1
     return core.state.nesting
 
@@ -318,6 +319,7 @@ def autocast_decrement_nesting() -> int:
     (1, 0)
     """
     core.state.nesting -= 1
+    core.note_user()
     return core.state.nesting
 
 

@@ -12,11 +12,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
-from cygrad import Generator, default_generator, is_grad_enabled, is_inference_mode_enabled
+from cygrad import Generator, Tensor, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
+from cygrad._core.replay.casts import are_cold, situation
 from cygrad._core.replay.following import Follower
 from cygrad._core.replay.gpu.steps import are_on_gpu
 from cygrad._core.replay.gpu.steps import capture as capture_on_gpu
@@ -25,11 +27,13 @@ from cygrad._core.replay.parts import Refusal
 from cygrad._core.replay.plans import MISS, Plan, Plans, entered
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
+from cygrad._core.replay.program import Program
+from cygrad._core.replay.returns.returned import Numbers
 from cygrad._core.replay.situation import resting_collector
 from cygrad.compiler import _settings
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
-from cygrad.compiler._watching import Reason, Watch, current_watch
+from cygrad.compiler._watching import Reason, Watch, current_watch, is_ours
 from cygrad.nn import Module
 from cygrad.utils.warning import warn
 
@@ -57,12 +61,14 @@ class Kind:
         self.is_seen_twice = False
         self.is_left = False  # calls of this kind run as they are written, for good
         self.layouts: tuple[Any, ...] = ()  # of gradients of later backward passes
+        self.casts: list[Tensor] = []  # parameters that the last program casts, if autocast is on
         self.joins = True  # kernels that follow each other, on GPUs: no more once a graph differed from its call
 
     def begin_again(self, reasons: list[Reason]) -> None:
         """Note why a capture failed; after some tries the kind is left alone."""
         self.reasons = reasons
         self.survey = self.program = self.value = None
+        self.casts = []
         self.tries += 1
         if self.tries >= _TRIES:
             self.leave(reasons)
@@ -71,6 +77,7 @@ class Kind:
         """Give up."""
         self.reasons, self.is_left = reasons, True
         self.watch = self.survey = self.program = self.value = None
+        self.casts = []
 
 
 class Step:
@@ -78,6 +85,7 @@ class Step:
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, every: int) -> None:
         self.function = function
+        self._codes = _codes_of(function)
         self.fullgraph = fullgraph
         self.plans = Plans(function, every)
         self.plans.follower = Follower(every) if _settings.has_lock else None
@@ -130,7 +138,7 @@ class Step:
             raise graph_break(kind.reasons)
         if kind.is_left and not len(self.plans) and all(other.is_left for other in self.kinds.values()):
             self._rest(None)
-        if kind.is_left or _settings.is_traced():
+        if kind.is_left or _settings.is_traced() or not are_cold(kind.casts):
             return self.plans.as_written(args, kwargs)
         plan = self._plan_to_check(args, kwargs)
         if plan is not None:
@@ -149,7 +157,7 @@ class Step:
         """Return what usually makes a function another one: grad mode, and whether its module is being trained."""
         module = getattr(self.function, "__self__", self.function)
         training = module.training if isinstance(module, Module) else None
-        return is_grad_enabled(), is_inference_mode_enabled(), training
+        return is_grad_enabled(), is_inference_mode_enabled(), training, situation()
 
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
@@ -168,9 +176,14 @@ class Step:
     def _captured(
         self, watch: Watch | None, by: Callable[..., Any], signature: Signature, args: Any, kwargs: Any
     ) -> Any:
-        """Have a call captured or checked, which does it in between, once or twice."""
+        """Have a call captured or checked, which does it in between, once or twice; return the numbers of it, too."""
         self.plans.calls += 1
-        return by(lambda: self._watched(watch, args, kwargs), signature.match(args, kwargs), leaves)
+        root = Step._watched.__code__ if watch is None else Watch.run.__code__
+        takes_numbers = not _is_for_gpu(by)
+        with Numbers(self._codes if takes_numbers else (), root) as numbers:
+            call = functools.partial(self._watched, watch, args, kwargs)
+            further = (numbers.tensors_of,) if takes_numbers else ()
+            return *by(call, signature.match(args, kwargs), leaves, *further), numbers
 
     def _watch(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The first call: see which functions run."""
@@ -200,11 +213,14 @@ class Step:
             self._break_off(kind)
             return self.plans.as_written(args, kwargs)
         assert kind.watch is not None
+        if not are_cold(survey.tensors.values()):
+            return self.plans.as_written(args, kwargs)
+        kind.casts = list(survey.tensors.values())
         self.captures += 1
         watch = Watch()
-        value, made = self._captured(watch, _capturer(kind, survey, signature), signature, args, kwargs)
+        value, made, numbers = self._captured(watch, _capturer(kind, survey, signature), signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
-        after = Value(value, survey.seen)
+        after = Value(value, survey.seen, numbers)
         if after.is_strange:
             name = type(after.strange).__qualname__
             reasons.append(Reason(f"it returns a new object of class `{name}`", None, _REMEDY_VALUE))
@@ -226,9 +242,9 @@ class Step:
         assert survey is not None and before is not None
         signature = _signature(survey, args, kwargs)
         watch = Watch()
-        value, difference = self._captured(watch, program.check, signature, args, kwargs)
+        value, difference, numbers = self._captured(watch, program.check, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
-        after = Value(value, survey.seen)
+        after = Value(value, survey.seen, numbers)
         if isinstance(difference, Refusal):
             kind.leave([*reasons, _reason_of(difference)])
             self._break_off(kind)
@@ -243,6 +259,7 @@ class Step:
             self._break_off(kind)
             return value
         survey.guard.leave_out(program.externals)  # the program tests them itself
+        kind.casts = getattr(program, "values", [])
         signature.release()
         for plan in self.plans.plans:
             if plan.key == key and plan.failures > _OUTDATED:
@@ -303,7 +320,7 @@ class Step:
 
     def _check(self, plan: Plan, kind: Kind, args: Any, kwargs: Any) -> Any:
         plan.since_check = 0
-        value, difference = self._captured(None, plan.program.check, plan.signature, args, kwargs)
+        value, difference, _ = self._captured(None, plan.program.check, plan.signature, args, kwargs)
         if difference is None and not plan.guard.holds():
             difference = f"its state is changed by the call itself: {plan.guard.why()}"
         if difference is not None:
@@ -375,6 +392,17 @@ _REMEDY_VALUE = "return tensors, numbers, tuples, lists or dictionaries"
 _REMEDY_STATE = "return what changes, or change it outside of the compiled function"
 
 
+def _codes_of(function: Any) -> tuple[CodeType, ...]:
+    """Return the code of a function, and of the package's functions around it that enter modes, from the outside."""
+    codes: list[CodeType] = []
+    while True:
+        function = getattr(function, "__func__", function)
+        if type(function) is not FunctionType or codes and not is_ours(codes[-1]):
+            return tuple(codes)
+        codes.append(function.__code__)
+        function = getattr(function, "__wrapped__", None)
+
+
 def _objects_in(args: Any, kwargs: Any) -> list[tuple[str, Any]]:
     return Signature(args, kwargs, lambda tensor: False).objects
 
@@ -402,6 +430,12 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
             positions=_positions(survey),
         )
     return functools.partial(capture, sees_grads=sees_grads, reads_grads=kind.watch.reads_grads, layouts=kind.layouts)
+
+
+def _is_for_gpu(by: Callable[..., Any]) -> bool:
+    if isinstance(by, functools.partial):
+        return by.func is capture_on_gpu
+    return not isinstance(getattr(by, "__self__", None), Program)
 
 
 def _positions(survey: Survey) -> Callable[[], list[bytes]]:

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cygrad
+from cygrad._core.replay.returns.returned import Numbers
 from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
+_OF_ERRSTATE = np.errstate.__enter__.__code__.co_filename
 _PACKAGES = os.path.join("", "site-packages", "")
 _LIBRARIES = (os.path.join(os.path.dirname(os.path.abspath(os.__file__)), ""), _NUMPY, "<frozen ")
 _OURS = os.path.join(os.path.dirname(os.path.abspath(cygrad.__file__)), "")
@@ -43,7 +45,6 @@ _KEEPING_NOTHING = (
 )
 # Of these, functions that change what later calls do, or tell what the program can not.
 _CHANGING = {
-    "_core/errors/sites.py": ("warn",),
     "_core/runtime/settings.py": None,
     "_core/runtime/memory_stats.py": None,
     "_core/runtime/threads.py": ("set_num_threads", "set_num_interop_threads"),
@@ -66,8 +67,8 @@ _ASKING = frozenset(
 )
 # Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
 _HANDING_OUT = frozenset(
-    "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
-    " set_default_dtype share_memory_ storage to_dlpack tolist untyped_storage".split()
+    "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to numpy"
+    " set_default_dtype share_memory_ storage to_dlpack untyped_storage".split()
 )
 
 # Functions of `builtins` that neither read nor change anything but their arguments.
@@ -183,6 +184,22 @@ def _is_called_by_us(frame: types.FrameType) -> bool:
     return False
 
 
+def _is_of_errstate(frame: types.FrameType) -> bool:
+    """Whether a block of `numpy.errstate` is made, begins or ends; compiled code of the package has such blocks."""
+    code = frame.f_code
+    return code.co_filename == _OF_ERRSTATE and code.co_name in ("__init__", "__enter__", "__exit__")
+
+
+def _reads_numbers(frame: types.FrameType) -> bool:
+    """Whether a function of the package runs because a number is read that the step returns."""
+    outer: types.FrameType | None = frame
+    while outer is not None and is_ours(outer.f_code):
+        if outer.f_code is Numbers.collect.__code__:
+            return True
+        outer = outer.f_back
+    return False
+
+
 def _puts_back(code: types.CodeType) -> bool:
     """Whether a function asks for the state of a generator only to put it back, which would be a reason by itself."""
     return is_ours(code) and code.co_qualname in ("Draws.__init__", "note_draw")
@@ -262,7 +279,7 @@ class Watch:
         if event == "call":
             if id(frame.f_code) not in self._known:
                 self._see_function(frame)
-        elif event == "c_call" and not _is_called_by_us(frame):
+        elif event == "c_call" and not _is_called_by_us(frame) and not _is_of_errstate(frame):
             name = impurity(argument)
             if name is not None:
                 self.note(f"`{name}` is called, whose effect or result a replay cannot know", _REMEDY_CALL, frame)
@@ -272,7 +289,7 @@ class Watch:
     def _see_function(self, frame: types.FrameType) -> None:
         code = frame.f_code
         if not is_ours(code):
-            if _is_called_by_us(frame):
+            if _is_of_errstate(frame) or is_of_named_tuple(frame.f_globals) or _is_called_by_us(frame):
                 return
             self._known.add(id(code))
             self._kept.append(code)
@@ -286,6 +303,8 @@ class Watch:
         if place.startswith(_FOR_CAPTURES):
             self._known.add(id(code))
             self._kept.append(code)
+            return
+        if _reads_numbers(frame):
             return
         self.own_names.update(code.co_names)
         is_schedule = place.startswith("optim/lr_scheduler/") and code.co_name != "noted"
@@ -303,7 +322,10 @@ class Watch:
 
 
 # Code that knows nothing of programs, and of which other parts run while a call is captured.
-_FOR_CAPTURES = "_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"
+_FOR_CAPTURES = (
+    *("_kernels/tape/", "_kernels/gpu/", "_kernels/device/", "_core/engine/streams.py", "_library.py"),
+    *("_core/replay/returns/returned.py", "_core/replay/returns/flows.py"),
+)
 
 _MOST_REASONS = 16
 _REMEDY_CALL = "do it outside of the compiled function"

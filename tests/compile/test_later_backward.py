@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 from compile.replays import bits
+from compile.twins import state_of
 
 import cygrad
 from cygrad import nn
@@ -608,3 +609,37 @@ def test_gradients_that_are_views():
     (plan,) = compiled._cygrad_step.plans.plans
     assert plan.replays > 0
     assert [each.why_missed() for each in plan.program.history.programs] == [None]
+
+
+def test_results_whose_graph_leads_to_an_argument():
+    """The function's own pass leaves the graph of another result usable, which must lead to this call's argument."""
+
+    def step(x):
+        found = x.sum()
+        cygrad.autograd.grad((x * x).sum(), x)
+        return found
+
+    compiled = cygrad.compile(step)
+    for _ in range(7):
+        x = cygrad.ones(3, requires_grad=True)
+        compiled(x).backward()
+        assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_results_that_were_changed_through_views():
+    weight = cygrad.randn(3, 3, requires_grad=True)
+
+    def step(x):
+        found = x @ weight
+        cygrad.diagonal(found).add_(-1)
+        found[:, 0].mul_(2)
+        loss = found.pow(2).sum()
+        return loss, cygrad.autograd.grad(loss, weight)[0]
+
+    compiled = cygrad.compile(step)
+    for _ in range(8):
+        x = cygrad.randn(4, 3)[:3]
+        assert [state_of(t) for t in compiled(x)] == [state_of(t) for t in step(x)]
+        with pytest.raises(cygrad.errors.FreedGraphError):
+            compiled(x)[0].backward()
+    assert compiled.explain().replays >= 4

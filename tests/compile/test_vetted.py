@@ -29,11 +29,14 @@ NUMBERS = set("float int bool max min any all sum sorted range str repr".split()
 # Functions that look like readers: they test whether there is an array, its kind, or its place in memory.
 SAFE = {
     "elementwise/complex.py": "require_pairs",
+    "elementwise/rounding.py": "check_division",  # by functions that are noted, as the next
     "elementwise/selection.py": "bounded",
+    "loss/ctc.py": "ctc_loss_of_package",  # of lengths, which are tested again
     "nn/batch_norm.py": "_check_running",
     "nn/embeddings.py": "embedding_of_package embedding_bag_of_package",  # for their errors
     "nn/recurrent.py": "layer_rule",
     "nn/scaled_dot_product.py": "_is_large blocks_rule attention_by_blocks",
+    "reduction/statistics.py": "check_quantiles",
     "reduction/extrema.py": "share_between_equals",  # which is_open() keeps from it
     "shape/memory_ranges.py": "memory_range offset_in",
     "shape/slice_scatter.py": "as_strided_scatter",

@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 import warnings
+from _thread import get_ident
+from collections.abc import Callable
 from itertools import islice
 from types import FrameType
 
@@ -92,4 +94,37 @@ def warn(text, category=UserWarning):
         return
     module = frame.f_globals.get("__name__") or "<string>"
     registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
+    call = text, category, frame.f_code.co_filename, frame.f_lineno, module, registry
+    listener = _listeners.get(get_ident())
+    if listener is None or listener(call):
+        warnings.warn_explicit(*call)
+
+
+_listeners: dict[int, Callable[..., bool]] = {}  # by thread
+
+
+def listen(listener):
+    """Have `listener(arguments of warn_explicit)` called with each of our warnings in this thread; it tells whether to
+    issue it. Return the listener before."""
+    former = _listeners.pop(get_ident(), None)
+    if listener is not None:
+        _listeners[get_ident()] = listener
+    return former
+
+
+class Heard:
+    """A block in which our warnings of this thread are collected, and issued only if `issues`."""
+
+    def __init__(self, issues):
+        self.issues, self.calls = issues, []
+
+    def __enter__(self):
+        self._former = listen(self._hear)
+        return self
+
+    def __exit__(self, *error):
+        listen(self._former)
+
+    def _hear(self, call):
+        self.calls.append(call)
+        return self.issues

@@ -86,3 +86,4 @@ ctypedef int (*LeaveGpu)(int) except -1
 cdef void attend_gpus(EnterGpu enter, LeaveGpu leave) noexcept      # called once, if there are several: several_gpus.pyx
 cdef bint keeps_no_class() noexcept     # whether results are plain tensors, whatever the class of the operands is
 cdef bint asks_nobody() noexcept        # whether no autocast, mode or overriding class may change calls of this thread
+cdef bint overrides_nothing() noexcept  # whether no mode or overriding class may

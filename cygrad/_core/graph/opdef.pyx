@@ -719,6 +719,10 @@ cdef bint asks_nobody() noexcept:
     return not changing and not taken and not modes
 
 
+cdef bint overrides_nothing() noexcept:
+    return not taken and not modes
+
+
 def ask_first(bint somebody, bint changes):
     """Enable or disable the checks that run before guarded functions; whether somebody may change what they do."""
     global asking, changing

@@ -83,7 +83,7 @@ def follow(function):
 def note_user(begins=False):
     """Update whether this thread needs checks. A superfluous entry does no harm."""
     with _lock:
-        if begins or state.cpu[0] or state.cuda[0] or state.keeper is not None:
+        if begins or state.cpu[0] or state.cuda[0] or state.nesting or state.keeper is not None:
             _askers.add(get_ident())
         else:
             _askers.discard(get_ident())
@@ -377,8 +377,7 @@ class keeping(Block):
 
 def plan_of_mode(kind, enabled, dtype, cache_enabled):
     """Return the plan of a block that enables or disables autocast. Callers must call `note_user` after the block."""
-    if enabled:
-        note_user(True)
+    note_user(True)
     place, nesting = state.__dict__, state.nesting
     former = {key: place[key] for key in (kind, "cache_enabled", "nesting")}
     if not nesting:

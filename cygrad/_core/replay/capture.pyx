@@ -22,7 +22,9 @@ from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, READS, SCATT
 
 import numpy as np
 
+from cygrad._core.errors.sites import Heard
 from cygrad._core.replay import numbers
+from cygrad._core.replay.casts import added, known, situation, situation_of_pass
 from cygrad._core.replay.extents import span_of
 from cygrad._core.replay.histories import arrays_kept_by, further_blocks, graph_of, kept_by, leaves_of, past_of
 from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
@@ -33,32 +35,32 @@ from cygrad._kernels.cpu.random.twister import take_streams
 cnp.import_array()
 
 
-def capture(call, list arguments not None, flatten, *, bint sees_grads=True, bint reads_grads=True, tuple layouts=(),
-            bint is_pass=False, census=None):
+def capture(call, list arguments not None, flatten, further=None, *, bint sees_grads=True, bint reads_grads=True,
+            tuple layouts=(), bint is_pass=False, census=None):
     """Run `call()` once, and return (its value, a Program or a Refusal).
 
-    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value. If not
-    `sees_grads`, the step looks at no `grad` but by means of a backward pass; if not `reads_grads`, only functions of this
-    package do. `layouts` are those of the gradients of a
-    later backward pass, besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a
-    while ago.
+    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value, `further` those
+    that numbers in it were read from. If not `sees_grads`, the step looks at no `grad` but by means of a backward pass; if
+    not `reads_grads`, only functions of this package do. `layouts` are those of the gradients of a later backward pass,
+    besides dense ones. `is_pass`: the step is such a pass itself. `census`: the tensors that lived a while ago.
     """
     cdef Situation now = Situation()
     now.arguments, now.flatten, now.is_pass, now.layouts = arguments, flatten, is_pass, layouts
     now.sees_grads, now.reads_grads = sees_grads, reads_grads
-    reason = unfit_arguments(arguments) or is_plain_state()
+    reason = unfit_arguments(arguments) or is_plain_state(may_cast=True)
     if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
         reason = "Python runs without its global lock"
     if reason:
         return call(), Refusal(reason, None, None)
     with resting_collector():
         now.census = Census() if census is None else census
-        return noted(call, now)
+        return noted(call, now, further)
 
 
-cdef tuple noted(object call, Situation now):
+cdef tuple noted(object call, Situation now, object further):
     """Run `call()` with a tape open; return its value, and a Program or a Refusal."""
     cdef unsigned long long passes
+    cdef Program program
     tape = Tape()
     now.begin()
     drop_spares()
@@ -69,8 +71,11 @@ cdef tuple noted(object call, Situation now):
     take_streams()
     numbers.begin()
     passes = passes_begun()
+    before = known()
+    heard = Heard(True)
     try:
-        value = call()
+        with heard:
+            value = call()
     finally:
         tape.close()
         now.lives = numbers.end()
@@ -78,7 +83,10 @@ cdef tuple noted(object call, Situation now):
         return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
     now.has_passed = passes_begun() != passes
     try:
-        return value, made_program(tape, now, now.flatten(value))
+        read = [] if further is None else further(value)
+        program = made_program(tape, now, now.flatten(value), added(before), read)
+        program.warned = heard.calls
+        return value, program
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
 
@@ -102,13 +110,20 @@ def unfit_arguments(list arguments):
     return None
 
 
-cdef Program made_program(Tape tape, Situation now, list leaves):
-    """A program of what a tape holds; raises Unfit."""
+cdef Program made_program(Tape tape, Situation now, list leaves, list casts, list read):
+    """A program of what a tape holds; raises Unfit. `casts` are those that the step has left (Note [Casts] in casts.py),
+    `read` are tensors that Python's numbers were read from (Note [Returned numbers] in returned.py)."""
     cdef Program program = Program.__new__(Program)
     cdef dict before = now.before, touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = [], arguments = now.arguments, ranges = now.ranges
-    cdef list outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
+    cdef list outputs
     cdef Py_ssize_t i, n = len(slots)
+    now.n_shown = len(leaves)
+    leaves = [*leaves, *[cast.tensor for cast in casts], *read]
+    program.n_shown = now.n_shown
+    outputs = [] if now.has_passed else [i for i, t in enumerate(leaves) if is_new_output(t, before)]
+    program.casting = situation_of_pass() if now.is_pass else situation()
+    program.casts, program.values = casts, [cast.value for cast in casts]
     program.modes, program.default, program.is_pass = thread_state().modes, default_dtype(), now.is_pass
     if now.has_passed and not now.is_pass:
         now.sees_grads = True
@@ -118,7 +133,10 @@ cdef Program made_program(Tape tape, Situation now, list leaves):
     graph = graph_of([grad_fn_of(leaves[i]) for i in outputs], arguments, before) if outputs else None
     program.guards = [Argument(t, now.sees_grads and not now.is_pass, now.is_pass) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
-    program.bases = {}
+    program.bases, program.given_counts = {}, []
+    program.given_changes = [(<Block>block).is_changed for block in tape.arguments]
+    if any(program.given_changes) and (now.is_pass or graph is not None):
+        raise Unfit("an argument is changed in place, and a backward pass comes later")
     program.lives, program.streams = checked_lives(now.lives, before), take_streams()
     check_streams(program.lives, program.streams)
     enter_changes(program, tape, now, touched, kept, set() if graph is None else set(map(id, leaves_of(graph))))
@@ -172,7 +190,7 @@ cdef int enter_history(Program program, Tape tape, Situation now, graph, list le
             if r.kind == MADE and r.index >= 0 and kept[r.index] is block and program.sizes[r.index] == 0:
                 places[len(places) - 1] = i
     program.history = past_of(program, graph, now.arguments, leaves, outputs, blocks, places,
-                              functools.partial(capture, census=now.census), now.layouts, now.flatten)
+                              functools.partial(capture, census=now.census), now.layouts, now.flatten, now.n_shown)
     for block in further_blocks(program.history, len(now.arguments), blocks):
         r = Result(MADE, len(kept))
         r.describe(wrap(np.empty(block.high - block.low, np.uint8)))

@@ -93,6 +93,8 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
     cdef External e
     cdef dict counters = {}, owners = {}
     cdef Span span
+    cdef dict of_arguments = {id((<Tensor>t).counter): i for i, t in enumerate(now.arguments)
+                              if (<Tensor>t).counter is not None}
     cdef set given = set() if now.is_pass else {id(t) for t in now.arguments}
     cdef set theirs = set() if now.is_pass else {id(t.grad_) for t in now.arguments if t.grad_ is not None}
     for seen in now.before.values():
@@ -111,9 +113,9 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
             block = tape.external_at(span.low, span.high)
             if block is not None:
                 is_used = is_used or are_reached(touched, block, span)
-        if version_of(t) != seen.version and not t.flags & IS_INFERENCE:
-            if block is None and tape.block_at(span.low, span.high) is not None:
-                raise Unfit("an argument is changed in place")
+        if version_of(t) != seen.version and not t.flags & IS_INFERENCE and id(t.counter) in of_arguments:
+            enter_change_of_argument(program, tape, of_arguments[id(t.counter)], t.counter, version_of(t) - seen.version)
+        elif version_of(t) != seen.version and not t.flags & IS_INFERENCE:
             if block is None or not block.is_changed:
                 raise Unfit("a tensor outside of the step is changed by other means than noted loops")
             counters[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
@@ -134,6 +136,17 @@ cdef int enter_changes(Program program, Tape tape, Situation now, dict touched, 
             enter_gradient(program, tape, e, seen.grad, now.before, touched, kept)
     program.counts.extend(counters.values())
     program.owners = list(owners.values())
+    return 0
+
+
+cdef int enter_change_of_argument(Program program, Tape tape, Py_ssize_t i, VersionCounter counter, long long by) except -1:
+    """Enter that the version of an argument goes up."""
+    if not (<Block>tape.arguments[i]).is_changed:
+        raise Unfit("an argument is changed by other means than noted loops")
+    for each in program.given_counts:
+        if (<tuple>each)[0] == i:
+            return 0
+    program.given_counts.append((i, by, counter.op_name, counter.code, counter.lasti))
     return 0
 
 

@@ -31,7 +31,7 @@ cimport numpy as cnp
 import numpy as np
 
 from cygrad._core.graph.node cimport Node, begin_node, forbid_making, set_metas
-from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.opdef cimport OpDef, asks_nobody
 from cygrad._core.graph.saved_slots cimport check_not_freed, refuse_modified
 from cygrad._core.graph.tensor cimport Tensor, VersionCounter, counter_of, grad_fn_of, wrap
 from cygrad._core.replay.graphs cimport Graph, edge_of, inner_gradients, layout_of, placeholder, witness_of
@@ -43,6 +43,7 @@ from cygrad._kernels.tape.tape cimport ARGUMENT_BLOCK, READS, Block, Entry, Touc
 
 from cygrad._core.engine.backward import queue_callback
 from cygrad._core.errors import messages
+from cygrad._core.replay.casts import situation_of_pass, within
 from cygrad._core.replay.parts import Unfit
 from cygrad._core.replay.program import MISS
 
@@ -94,6 +95,7 @@ cdef class Past(History):
     cdef Pass dense                 # that for dense gradients of all results
     cdef readonly dict refused      # {key: why such a pass cannot be replayed}
     cdef Program program            # whose history this is
+    cdef dict casts                 # {number of an output that is the cast of a parameter: the edge to that}
     cdef object flatten
     cdef object function, guard, learn      # set by `bind`
     cdef dict unknown               # {key: how many passes were of that layout, which is not captured}
@@ -165,11 +167,12 @@ cdef class Past(History):
             if grad_fn_of(<Tensor>t) is None:
                 return "a result has no history"
         for key, each in list(self.passes.items()):
-            strides, unwanted = key
+            strides, unwanted, casting = key
             grads = tuple([None if step is None else placeholder(t, step, 2) for t, step in zip(outputs, strides)])
-            _, text = each.program.check(
-                lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
-                [*are_there(grads), *saved], are_there)
+            with within(casting):
+                _, text = each.program.check(
+                    lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
+                    [*are_there(grads), *saved], are_there)
             if text is not None and each is self.dense:
                 return f"in the backward pass, {text}"
             if text is not None:
@@ -182,12 +185,15 @@ cdef class Past(History):
         about a layout that is not captured: `learn(key)`."""
         self.function, self.guard, self.learn = function, guard, learn
 
-    cdef int capture(self, object by, Graph graph, list leaves, list arguments, list blocks, tuple layouts) except -1:
-        """Capture the passes. `by` is `capture` of capture.pyx, `blocks` are those of the first tape that are alive."""
+    cdef int capture(self, object by, Graph graph, list leaves, list arguments, list blocks, tuple layouts,
+                     Py_ssize_t n_shown) except -1:
+        """Capture the passes. `by` is `capture` of capture.pyx, `blocks` are those of the first tape that are alive. No
+        gradients are expected of results from `n_shown` on."""
         cdef Tensor t
         cdef list outputs = [leaves[i] for i in self.outputs]
         cdef list saved = [wrap((<Tensor>t).array) for t in arguments]
-        cdef tuple dense = (tuple([np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]), 0)
+        cdef list strides = [np.empty((<Tensor>t).array.shape, (<Tensor>t).array.dtype).strides for t in outputs]
+        cdef tuple dense = (tuple([step if i < n_shown else None for i, step in zip(self.outputs, strides)]), 0, None)
         for block, (is_result, i) in zip(blocks, self.memory):
             saved.append(wrap((<Tensor>leaves[i]).array) if is_result else wrap(bytes_of(block)))
         self.needed = [False] * len(saved)
@@ -209,11 +215,12 @@ cdef class Past(History):
         cdef Block block
         cdef Result r
         cdef Py_ssize_t i, k
-        strides, unwanted = key
+        strides, unwanted, casting = key
         grads = tuple([None if step is None else placeholder(t, step, 1) for t, step in zip(outputs, strides)])
         given = [grad for grad in grads if grad is not None]
-        found, refusal = by(lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
-                            [*given, *saved], are_there, is_pass=True)
+        with within(casting):
+            found, refusal = by(lambda: inner_gradients(outputs, grads, self.edges, arguments, unwanted, True, False),
+                                [*given, *saved], are_there, is_pass=True)
         if not isinstance(refusal, Program):
             raise Unfit(f"its backward pass cannot be replayed: {refusal}")
         program = refusal
@@ -275,16 +282,26 @@ cdef class Past(History):
             drawn, changed = node.states
             for each, former in zip(self.program.lives, drawn or ()):
                 (<Live>each).restore(former)
-            value = self.program.without_effects(lambda: self.function(*node.given), changed)
+            leaves = self.program.again(lambda: self.function(*node.given), self.flatten, changed)
         finally:
             state.modes, state.unwanted = modes, unwanted_outside
             for each, former in zip(self.program.lives, current):
                 (<Live>each).restore(former)
-        leaves = self.flatten(value)
         outputs = [leaves[i] for i in self.outputs]
         found = inner_gradients(outputs, grads, self.edges, node.arguments, unwanted, create, create)
         if create and state.run != NULL:
             queue_callback(lambda: node.lead_to(outputs))
+        return found
+
+    cdef list of_casts(self, tuple grads):
+        """The gradients of parameters, if only casts of these have any: to pass them on takes no saved values."""
+        cdef list found = [None] * len(self.edges)
+        for nr, grad in enumerate(grads):
+            if grad is None:
+                continue
+            if nr not in self.casts:
+                return None
+            found[self.casts[nr]] = grad.to((<tuple>self.edges[self.casts[nr]])[1].dtype)
         return found
 
     cdef int note_unknown(self, tuple key) except -1:
@@ -327,6 +344,10 @@ cdef class CompiledFunctionBackward(Node):
         cdef Pass found
         cdef Py_ssize_t arrives
         cdef list made, given
+        if self.freed_by is not None and self.past.casts:
+            made = self.past.of_casts(grads)
+            if made is not None:
+                return tuple(made)
         check_not_freed(self)
         if self.is_passed:
             return grads
@@ -335,7 +356,7 @@ cdef class CompiledFunctionBackward(Node):
         if not state.modes & NO_GRAD or not are_plain(grads):
             self.check_versions(None)
             return self.past.as_written(self, grads, unwanted, not state.modes & NO_GRAD)
-        key = tuple([layout_of(each) for each in grads]), unwanted
+        key = (tuple([layout_of(each) for each in grads]), unwanted, None if asks_nobody() else situation_of_pass())
         found = self.past.passes.get(key)
         if found is None:
             self.check_versions(None)
@@ -466,18 +487,22 @@ def leaves_of(Graph graph not None):
 
 
 def past_of(Program program not None, Graph graph not None, list arguments, list leaves, list outputs, list blocks,
-            list places, by, tuple layouts, flatten):
+            list places, by, tuple layouts, flatten, Py_ssize_t n_shown):
     """The history of results: `outputs` are their numbers, `blocks` the memory that the step gave, `places` which result
     is on each block, or None. Raises Unfit."""
     cdef Past past = Past()
     cdef Py_ssize_t k = len(leaves)
     past.program, past.flatten, past.outputs, past.edges = program, flatten, outputs, graph.edges
     past.passes, past.refused, past.unknown, past.n_results = {}, {}, {}, len(leaves)
+    ends = {id(t): i for i, (is_argument, t) in enumerate(graph.edges) if not is_argument}
+    past.casts = {outputs.index(n_shown + i): ends[id(t)] for i, t in enumerate(program.values) if id(t) in ends}
     past.from_arguments = sum([1 for is_argument, _ in graph.edges if is_argument])
     past.memory = [(False, -1) if place is None else (True, place) for place in places]
     if past.from_arguments <= 3 < len(past.edges):
         past.further = [(t, (<Tensor>t).output_nr_) for _, t in past.edges[3:]]
-    past.capture(by, graph, leaves, arguments, blocks, layouts)
+    if not any([i < n_shown for i in outputs]):
+        n_shown = len(leaves)
+    past.capture(by, graph, leaves, arguments, blocks, layouts, n_shown)
     for i in range(len(blocks)):
         if past.needed[len(arguments) + i] and not past.memory[i][0]:
             past.memory[i] = False, k

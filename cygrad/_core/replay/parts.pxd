@@ -23,7 +23,9 @@ cdef enum:
 
 cdef bint matters(const char* reason) noexcept      # whether a guard may fail for this reason: always, but in tests of tests
 
-cdef bint is_plain_now(unsigned int modes, bint is_pass) noexcept     # whether the thread's modes are these
+cdef bint is_plain_now(unsigned int modes, bint is_pass) noexcept     # whether the thread's modes are these, and no others
+# Whether they are these, and ops are cast as `casting` tells, but parameters were not cast before (Note [Casts]).
+cdef bint is_as_before(unsigned int modes, bint is_pass, object casting, list values) noexcept
 
 cdef class Given:               # what an argument must be like, apart from its array
     cdef type cls

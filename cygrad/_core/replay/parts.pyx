@@ -8,10 +8,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 
 from cygrad._core.engine.run cimport is_looking_for_anomalies
-from cygrad._core.graph.opdef cimport asks_nobody
+from cygrad._core.graph.opdef cimport asks_nobody, overrides_nothing
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, ViewMeta, counter_of, version_of, wrap
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, thread_state
 from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
+
+from cygrad._core.replay.casts import are_cold, casts_now, may_be_noted, situation, situation_of_pass
 
 cnp.import_array()
 
@@ -65,8 +67,8 @@ def site_of(place):
     return code.co_filename, line_of(code, offset)
 
 
-def is_plain_state():
-    """Why this thread's modes keep a step from being captured, or None."""
+def is_plain_state(bint may_cast=False):
+    """Why this thread's modes keep a step from being captured, or None. `may_cast`: autocast does not."""
     cdef ThreadState* state = thread_state()
     if state.modes & FORWARD:
         return "forward mode or vmap is active"
@@ -80,17 +82,36 @@ def is_plain_state():
         return "a backward pass is running"
     if is_looking_for_anomalies():
         return "anomaly mode is on"
-    if not asks_nobody():
-        return "autocast, a mode or a class that overrides functions is active"
+    if not overrides_nothing():
+        return "a mode or a class that overrides functions is active"
+    if not asks_nobody() and (not may_be_noted() if may_cast else casts_now()):
+        return "autocast is active"
     return None
 
 
 cdef bint is_plain_now(unsigned int modes, bint is_pass) noexcept:
+    return are_modes(modes, is_pass) and asks_nobody()
+
+
+cdef bint is_as_before(unsigned int modes, bint is_pass, object casting, list values) noexcept:
+    return are_modes(modes, is_pass) and (casting is None if asks_nobody() else
+                                          overrides_nothing() and is_cast_as(is_pass, casting, values))
+
+
+cdef bint are_modes(unsigned int modes, bint is_pass) noexcept:
     cdef ThreadState* state = thread_state()
     cdef unsigned int ignored = NO_GRAD if is_pass else 0
     return (state.modes | ignored == modes | ignored and state.observers == NULL and state.watch == 0
             and (state.on_save == NULL and state.run == NULL or is_pass) and state.on_write == NULL
-            and not is_looking_for_anomalies() and asks_nobody())
+            and not is_looking_for_anomalies())
+
+
+cdef bint is_cast_as(bint is_pass, object casting, list values) noexcept:
+    """Whether ops are cast as `situation` said once, and these parameters have not been cast in this block."""
+    try:
+        return (situation_of_pass() if is_pass else situation()) == casting and are_cold(values)
+    except Exception:
+        return False
 
 
 # --------------------------------------------------------------------------------------------------- tensors

@@ -24,6 +24,8 @@ cdef class Program:
     cdef list grads             # (External, Result, or None to clear it)
     cdef list pauses            # (unit, function): where a run gives former gradients up
     cdef list counts            # (VersionCounter, by how much, op name, code, instruction offset)
+    cdef list given_counts      # the same for arguments, which are numbers in the place of counters
+    cdef list given_changes     # of each argument: whether the step writes to it
     cdef list lives             # of Live
     cdef list streams           # of random numbers, which the loops draw from
     cdef list owners            # arrays that hold memory of the external slots, besides those in `outside`
@@ -37,13 +39,18 @@ cdef class Program:
     cdef int first_made         # the first slot of fresh memory
     cdef unsigned int modes
     cdef object default         # dtype
+    cdef list warned            # the arguments of `warn_explicit` for each warning
+    cdef object casting         # by what ops were cast, or None
+    cdef Py_ssize_t n_shown     # tensors that the caller gets; casts and tensors that numbers are read from follow
+    cdef list casts             # of parameters, which runs put into the cache of autocast (Note [Casts] in casts.py)
+    cdef readonly list values   # these parameters
     cdef bint is_running
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept
     cdef int choose_handed(self) except -1
     cdef int choose_pauses(self, Tape tape) except -1
     cdef list run(self, list arguments, tuple call)
-    cdef int raise_versions(self) except -1
+    cdef int raise_versions(self, list arguments) except -1
     cdef bint is_plain(self) noexcept
     cdef Tensor part_of(self, Result r, Tensor argument)
     cdef Tensor made_tensor(self, Result r, list shared)
@@ -52,8 +59,11 @@ cdef class Program:
     cdef int fill_handed(self, list shared) except -1
     cdef Tensor gradient(self, Tensor owner, Result r, list shared)
     cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef cnp.ndarray shadow_of_argument(self, Py_ssize_t i, Tensor argument)
     cdef str located(self, str failure)
     cdef list changed(self)
+    cdef int take_casts(self, list found) except -1
+    cdef bint warns(self) except -1
     cdef int put_back(self, list copies) except -1
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
     cdef str names_of(self, Py_ssize_t i)

@@ -33,14 +33,18 @@ from libc.string cimport memcmp, memcpy
 import numpy as np
 
 from cygrad._core.graph.inplace cimport set_grad
-from cygrad._core.graph.tensor cimport Tensor, VersionCounter, wrap
+from cygrad._core.graph.tensor cimport Tensor, VersionCounter, counter_of, wrap
 from cygrad._core.replay.numbers cimport Live, Numbers
 from cygrad._core.replay.parts cimport (
-    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, REPLACED, Argument, External, Result, is_plain_now, matters)
+    A_PART, AN_ARGUMENT, AN_EXTERNAL, MADE, REPLACED, Argument, External, Result, is_as_before, matters)
 from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport empty_strided
 from cygrad._kernels.tape.tape cimport Entry, Tape
 
+from warnings import warn_explicit
+
+from cygrad._core.errors.sites import Heard
+from cygrad._core.replay.casts import added, known, put, within
 from cygrad._core.replay.parts import site_of
 
 cnp.import_array()
@@ -76,6 +80,13 @@ def clear_grads(list externals not None):
     """Drop the `grad` of tensors."""
     for each in externals:
         set_grad((<External>each).tensor, None)
+
+
+cdef int count_changes(VersionCounter counter, tuple change) except -1:
+    """Raise a counter as the captured step did: `change` is (whose it is, by how much, op name, code, offset)."""
+    counter.version += <long long>change[1]
+    counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+    return 0
 
 
 cdef class History:
@@ -118,7 +129,7 @@ cdef class Program:
     @property
     def effects(self):
         """What a replay changes besides bytes, as texts."""
-        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in self.counts]
+        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in (*self.counts, *self.given_counts)]
         for e, made in self.grads:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
@@ -183,6 +194,9 @@ cdef class Program:
                 return reason
             if self.is_pass:
                 continue
+            if self.given_changes[i] and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>(<Tensor>arguments[i]).array) and matters(
+                    b"an argument that the step changes is read-only"):
+                return "an argument that the step changes is read-only"
             base = data_of(arguments[i])
             for k in range(i):
                 b = <Argument>self.guards[k]
@@ -207,7 +221,7 @@ cdef class Program:
 
     cdef bint is_plain(self) noexcept:
         """Whether the modes of the thread are those of the captured step."""
-        return is_plain_now(self.modes, self.is_pass)
+        return is_as_before(self.modes, self.is_pass, self.casting, self.values)
 
     cdef list run(self, list arguments, tuple call):
         """Everything that follows the guards; None if a call fails (Note [Noted calls] in calls.pyx): nothing is done."""
@@ -216,6 +230,8 @@ cdef class Program:
         cdef list found = [], shared = self.room_for_memory(), grads = [], states = None, former = None
         cdef tuple change
         cdef Py_ssize_t i
+        if self.warned and not self.warns():
+            return None
         for i in range(len(self.grads)):        # all memory first: there may be too little
             change = self.grads[i]
             grads.append(None if change[1] is None else self.gradient((<External>change[0]).tensor, change[1], shared))
@@ -239,7 +255,7 @@ cdef class Program:
             failure = self.launches.run(self.pauses)
         except MemoryError:
             if not self.launches.may_fail():    # nothing is restored, and some of it may have been changed
-                self.raise_versions()
+                self.raise_versions(arguments)
             raise
         finally:
             if failure is not None and states is not None:
@@ -250,20 +266,40 @@ cdef class Program:
         self.fill_handed(shared)
         for i in range(len(self.lives)):
             (<Live>self.lives[i]).done()
-        self.raise_versions()
+        self.raise_versions(arguments)
         for i in range(len(self.grads)):
             e = <External>(<tuple>self.grads[i])[0]
             if e.tensor.grad_ is not grads[i]:
                 set_grad(e.tensor, grads[i])
-        return found if self.history is None else self.history.attached(found, arguments, call, (states, former))
+        if self.history is not None:
+            self.history.attached(found, arguments, call, (states, former))
+        if self.casts:
+            self.take_casts(found)
+        return found
 
-    cdef int raise_versions(self) except -1:
-        cdef VersionCounter counter
+    cdef bint warns(self) except -1:
+        """Issue the warnings of the step; return False if filters make an error of one, which the step must raise."""
+        try:
+            for each in self.warned:
+                warn_explicit(*each)
+        except Warning:
+            self.missed = "a warning is an error"
+            return False
+        return True
+
+    cdef int take_casts(self, list found) except -1:
+        """Take the casts of parameters out of the list of results, and put them into the cache."""
+        cdef Py_ssize_t n = self.n_shown + len(self.casts)
+        put(self.casts, found[self.n_shown:n])
+        del found[self.n_shown:n]
+        return 0
+
+    cdef int raise_versions(self, list arguments) except -1:
         cdef tuple change
         for change in self.counts:
-            counter = <VersionCounter>change[0]
-            counter.version += <long long>change[1]
-            counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+            count_changes(<VersionCounter>change[0], change)
+        for change in self.given_counts:
+            count_changes(counter_of(<Tensor>arguments[<Py_ssize_t>change[0]]), change)
         return 0
 
     cdef Tensor part_of(self, Result r, Tensor argument):
@@ -353,16 +389,20 @@ cdef class Program:
         self.launches.set_base(self.first_made + <int>r.index, data_of(t))
         return t
 
-    def check(self, call, list arguments not None, flatten):
+    def check(self, call, list arguments not None, flatten, further=None):
         """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, or None)."""
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"
-        cdef list shadows = [], shared = self.room_for_memory(), twins, grads, leaves
+        cdef list shadows = [], given = [], shared = self.room_for_memory(), twins, grads, leaves
         cdef Py_ssize_t i
         cdef Result r
         twins = [self.made_tensor(r, shared) if r.kind == MADE else None for r in self.results]
         grads = [None if r is None else self.made_tensor(r, shared) for _, r in self.grads]
+        for i in range(len(arguments)):
+            given.append(self.shadow_of_argument(i, arguments[i]) if self.given_changes[i] else None)
+            if self.given_changes[i]:
+                self.launches.set_base(<int>i, data_of_array(given[i]))
         for i in range(self.n_ranges):
             shadows.append(self.shadow(i) if self.changes[i] else None)
             if self.changes[i]:
@@ -379,9 +419,20 @@ cdef class Program:
             self.fill_handed(shared)
         if failure is not None:
             return call(), self.located(failure)
-        value = call()
-        leaves = flatten(value)
+        before = known()
+        with Heard(True) as heard:
+            value = call()
+        if [each[:4] for each in heard.calls] != [each[:4] for each in self.warned]:
+            return value, "another warning was issued"
+        casts = added(before)
+        if [(id(cast.value), cast.dtype) for cast in casts] != [(id(cast.value), cast.dtype) for cast in self.casts]:
+            return value, "other parameters were cast"
+        leaves = [*flatten(value), *[cast.tensor for cast in casts], *([] if further is None else further(value))]
         found = self.compared(leaves, arguments, twins, grads, shadows)
+        for i in range(len(arguments)):
+            if found is None and self.given_changes[i] and not are_equal(
+                    given[i], self.shadow_of_argument(i, arguments[i])):
+                found = f"argument {i} differs"
         if found is None and self.history is not None:
             found = self.history.difference(leaves, twins, arguments)
         return value, found
@@ -390,6 +441,12 @@ cdef class Program:
         """Why the last run failed, with the line of the call."""
         site = site_of(self.launches.failed_at)
         return failure if site is None else f"{failure}, at {site[0]}:{site[1]}"
+
+    def again(self, call, flatten, list former):
+        """Do `call()` once more `without_effects`, with ops cast as they were; return its tensors and casts."""
+        with within(self.casting), Heard(False):
+            value = self.without_effects(call, former)
+            return [*flatten(value), *[cast.tensor for cast in added(())]]
 
     cdef list changed(self):
         """Copies of the external ranges that the step changes, and None for each other one."""
@@ -423,13 +480,12 @@ cdef class Program:
 
     cdef cnp.ndarray shadow(self, Py_ssize_t i):
         """A copy of an external range, aligned like it."""
-        cdef Py_ssize_t size = self.highs[i] - self.lows[i]
-        room = np.empty(size + 128, np.uint8)
-        cdef uintptr_t at = <uintptr_t>cnp.PyArray_DATA(<cnp.ndarray>room)
-        cdef Py_ssize_t skipped = (self.lows[i] - at) % 64
-        copy = room[skipped:skipped + size]
-        memcpy(cnp.PyArray_DATA(<cnp.ndarray>copy), <void*>self.lows[i], size)
-        return copy
+        return copy_of_bytes(self.lows[i], self.highs[i])
+
+    cdef cnp.ndarray shadow_of_argument(self, Py_ssize_t i, Tensor argument):
+        """A copy of the bytes that an argument spans."""
+        cdef Argument like = self.guards[i]
+        return copy_of_bytes(<uintptr_t>(data_of(argument) + like.low), <uintptr_t>(data_of(argument) + like.high))
 
     cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows):
         """How what a run on copies has left differs from what the eager step has left, or None."""
@@ -486,6 +542,16 @@ cdef class Program:
     def __dealloc__(self):
         PyMem_Free(self.lows)
         PyMem_Free(self.highs)
+
+
+cdef cnp.ndarray copy_of_bytes(uintptr_t low, uintptr_t high):
+    """A copy of these bytes, aligned like them."""
+    room = np.empty(high - low + 128, np.uint8)
+    cdef uintptr_t at = <uintptr_t>cnp.PyArray_DATA(<cnp.ndarray>room)
+    cdef Py_ssize_t skipped = (low - at) % 64
+    copy = room[skipped:skipped + <Py_ssize_t>(high - low)]
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>copy), <void*>low, high - low)
+    return copy
 
 
 cdef inline char* data_of(object tensor) noexcept:

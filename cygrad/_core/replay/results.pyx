@@ -129,7 +129,7 @@ cdef int enter_results(Program program, Tape tape, list arguments, list leaves, 
             if t.flags & REQUIRES_GRAD and t.grad_fn_ is None:
                 raise Unfit("a new leaf is returned")
             if t.grad_fn_ is not None and not has_history:
-                check_graph(t.grad_fn_)
+                check_graph(t.grad_fn_, set(places))
             enter_memory(program, tape, r, t, kept)
             if has_history:
                 r.grad_fn = None
@@ -157,8 +157,9 @@ cdef bint enter_part(Program program, Tape tape, list arguments, Tensor t) excep
     return True
 
 
-cpdef int check_graph(Node root) except -1:
-    """Raise unless the graph of a result has been used up, so that the nodes that a pass may run hold no values."""
+cpdef int check_graph(Node root, set given=None) except -1:
+    """Raise unless the graph of a result has been used up, so that the nodes that a pass may run hold no values, and lead to
+    none of the tensors with the addresses in `given`: the next call gets others."""
     cdef list todo = [root]
     cdef set seen = set()
     cdef Node node
@@ -169,20 +170,29 @@ cpdef int check_graph(Node root) except -1:
             continue
         seen.add(id(node))
         if isinstance(node, AccumulateGrad):
+            if given is not None and <size_t>(<AccumulateGrad>node).leaf in given:
+                raise Unfit("a result carries a graph that leads to an argument")
             continue
-        if type(node) is not OpNode or node.hooks is not None:
+        if type(node) is CopySlices and node.hooks is None:
+            todo.append((<CopySlices>node).fn)
+            if (<CopySlices>node).fn.freed_by is not None:
+                continue                                    # as below
+        elif type(node) is not OpNode or node.hooks is not None:
             raise Unfit("a result carries a graph with nodes of other kinds than built-in ops, or with hooks")
-        for i in range(node.n_places()):
-            if holds_values(value_in(node, i)):
-                raise Unfit("a result carries a graph")
-        if node.freed_by is None and holds_values((<OpNode>node).arguments):
-            raise Unfit("a result carries a graph")         # else it can only raise the error that it was freed
+        else:
+            for i in range(node.n_places()):
+                if holds_values(value_in(node, i)):
+                    raise Unfit("a result carries a graph")
+            if node.freed_by is None and holds_values((<OpNode>node).arguments):
+                raise Unfit("a result carries a graph")     # else it can only raise the error that it was freed
         if node.freed_by is not None:
             continue                                        # a pass ends here, with that error: it sees nothing beyond
         for i in range(node.n_edges):
             target = node.target(<int>i)
             if isinstance(target, Node):
                 todo.append(target)
+            elif given is not None and id(target) in given:
+                raise Unfit("a result carries a graph that leads to an argument")
     return 0
 
 

@@ -17,4 +17,5 @@ cdef class Situation:           # what is known of a call that has been noted, b
     cdef object flatten, census
     cdef bint sees_grads, reads_grads, is_pass, has_passed      # whether a backward pass has run
     cdef tuple layouts
+    cdef Py_ssize_t n_shown     # how many tensors the caller gets; the others are casts of parameters
     cdef int begin(self) except -1

@@ -12,6 +12,7 @@ from cygrad._core.types.memory_format import contiguous_format, preserve_format
 from cygrad._core.types.memory_format import memory_format as layout_in_memory
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.unresolved import memory_behind
+from cygrad._kernels.tape.tape import look_at_offset
 
 
 class layout:
@@ -310,7 +311,10 @@ def storage_offset(self):
     shown = getattr(own, "shown_offset", None)  # of a tensor without elements of its own
     if shown is not None:
         return shown
-    return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
+    if memory is own:
+        return 0
+    look_at_offset(own, memory)
+    return (address(own) - address(memory)) // self.itemsize
 
 
 @shown

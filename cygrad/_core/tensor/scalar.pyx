@@ -11,6 +11,9 @@ from cygrad._kernels.cpu.base.arrays cimport value_of
 from cygrad._kernels.tape.tape cimport tape_open
 
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
 cdef extern from "frames.h":
     ctypedef struct cygrad_frame
     cygrad_frame* cygrad_current_frame() noexcept
@@ -33,10 +36,36 @@ cdef str shape_hint(Tensor t):
 _last_item = [None]         # (value, code, offset); a list, since replacing its item is atomic
 
 
-cdef object value_in(Tensor t):
+cdef object _collector = None      # see `collect_by`
+cdef unsigned long _collecting = 0  # the thread whose numbers are collected
+
+
+def collect_by(function):
+    """Have `function(tensor, reader)` called before a number is read in this thread, by `item`, `float`, `int` or `tolist`.
+    It may return the number in a tuple; else None. Return the function that was called before."""
+    global _collector, _collecting
+    former = _collector
+    _collector, _collecting = function, PyThread_get_thread_ident()
+    return former
+
+
+cdef inline bint is_collected() noexcept:
+    return _collector is not None and _collecting == PyThread_get_thread_ident()
+
+
+def collected(t, reader):
+    """Return what the collector of this thread has returned, or None."""
+    return _collector(t, reader) if is_collected() else None
+
+
+cdef object value_in(Tensor t, str reader=None):
     """Return the only element, as modes and classes of `__torch_dispatch__` have it."""
     if t.flags & DISPATCHES or thread_state().dispatching:
         return dispatched_call("item", t, None)
+    if reader is not None and is_collected() and type(t.array) is ndarray:
+        found = _collector(t, reader)
+        if found is not None:
+            return found[0]
     if tape_open and type(t.array) is ndarray and category_of_num(t.array.dtype.num) <= INTEGRAL:
         return decisions().whole_number(t.array)
     return value_of(t.array)
@@ -49,10 +78,10 @@ cdef object decisions():
     return conditions
 
 
-cdef object noted(Tensor t):
+cdef object noted(Tensor t, str reader):
     """Return the only element. If that ends a gradient, remember the site for `cuts.why_no_grad`."""
     cdef int lasti
-    value = value_in(t)
+    value = value_in(t, reader)
     if requires_grad(t):
         code = current_site(&lasti)
         _last_item[0] = (value, code, lasti)
@@ -72,7 +101,7 @@ cdef int _check_reader(Tensor t) except -1:
 cdef object item(Tensor t):
     if size_of(t) != 1:
         raise RuntimeError(f"a Tensor with {t.array.size} elements cannot be converted to Scalar{shape_hint(t)}")
-    return noted(t)
+    return noted(t, "item")
 
 
 def last_item():
@@ -80,10 +109,10 @@ def last_item():
     return _last_item[0]
 
 
-cdef object only_value(Tensor t):
+cdef object only_value(Tensor t, str reader=None):
     if size_of(t) != 1:
         raise ValueError(f"only one element tensors can be converted to Python scalars{shape_hint(t)}")
-    return noted(t)
+    return noted(t, reader)
 
 
 cdef bint truth(Tensor t) except -1:
@@ -100,8 +129,8 @@ cdef bint truth(Tensor t) except -1:
         "& and | instead of `and` and `or`")
 
 
-cdef object real_value(Tensor t, str c_type):
-    value = only_value(t)
+cdef object real_value(Tensor t, str c_type, str reader=None):
+    value = only_value(t, reader)
     if type(value) is complex:
         if value.imag != 0:
             raise RuntimeError(f"value cannot be converted to type {c_type} without overflow\n"
@@ -111,11 +140,11 @@ cdef object real_value(Tensor t, str c_type):
 
 
 cdef object as_float(Tensor t):
-    return float(real_value(t, "double"))
+    return float(real_value(t, "double", None if requires_grad(t) else "float"))    # else eager steps warn
 
 
 cdef object as_int(Tensor t):
-    return int(real_value(t, "int64_t"))
+    return int(real_value(t, "int64_t", "int"))
 
 
 cdef object as_complex(Tensor t):

@@ -13,8 +13,8 @@ Note [Programs]
                 gradients (`late`), and the former ones are given up where the step clears them (`pauses` of `run`). Without
                 calls, this is done where a large arena and the gradients take more.
     calls       Kernels that are called again as a whole (Note [Noted calls] in calls.pyx) give memory in each run, which is
-                a slot, too. A call may fail, or return something else than before. The run then stops, and external memory
-                that it has changed is restored, so that the step can be done as it is written.
+                a slot, too. A call may fail, or return something else than before. The run then stops, and the memory of
+                arguments and external arrays that it has changed is restored, so that the step can be done as it is written.
     dead loops  Loops whose results nobody reads are left out, and products with 1: what read them reads the other factor.
     groups      Elementwise loops over the same number of items that follow each other, and sums of their results, run block
                 by block (fused_blocks.h), with the very functions that an eager step calls: chunks may begin anywhere (Note
@@ -41,7 +41,7 @@ from cygrad._kernels.tape.calls cimport Call, Made
 from cygrad._kernels.tape.groups cimport Group, aligned, grouped
 from cygrad._kernels.tape.pruning cimport live, without_products_with_one
 from cygrad._kernels.tape.tape cimport (
-    EXTERNAL_BLOCK, INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+    INNER_BLOCK, ITEMWISE, READS, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
 
 POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
 
@@ -308,7 +308,7 @@ cdef class Launches:
                     block = touch.block
                     if block is not None and block.slot >= self.first_given:
                         last[block.slot] = i
-                    if block is not None and block.kind == EXTERNAL_BLOCK and i <= n and touch.mode & (WRITES | SCATTERS):
+                    if block is not None and block.kind != INNER_BLOCK and i <= n and touch.mode & (WRITES | SCATTERS):
                         changed.add((block.slot, block.high - block.low))
         self.restored = sorted(changed)
         takes, drops, calls = {}, {}, dict(self.calls)

@@ -383,9 +383,6 @@ cdef class Tape:
             entry.touches.append(touch)
         for touch in entry.touches:
             if touch.mode & (WRITES | SCATTERS) and touch.block is not None:
-                if touch.block.kind == ARGUMENT:
-                    self.refuse(f"{kind} changes an argument in place")
-                    return 0
                 touch.block.writes += 1
                 if touch.mode & WRITES:
                     touch.block.write(touch.low, touch.high)
@@ -403,7 +400,7 @@ cdef class Tape:
         entry = self.entries[len(self.entries) - 1]
         entry.is_check = True
         for touch in entry.touches:
-            if touch.block is None or touch.block.kind == INNER or touch.block.kind == EXTERNAL and touch.block.is_changed:
+            if touch.block is None or touch.block.kind == INNER or touch.block.is_changed:
                 self.refuse("checks values that the step itself computes")
         return 0
 
@@ -449,8 +446,8 @@ cdef class Tape:
         entry.context = PyBytes_FromStringAndSize(<const char*>&c, sizeof(c))
         entry.place = current_place()
         touch.block = self.block_at(to, to + itemsize * count)
-        if touch.block is None or touch.block.kind == ARGUMENT:
-            self.refuse("a constant is written to an argument or to memory of unknown origin")
+        if touch.block is None:
+            self.refuse("a constant is written to memory of unknown origin")
             return 0
         touch.at, touch.mode = w.at, WRITES
         touch.offset = touch.low = to - touch.block.low
@@ -653,6 +650,16 @@ def look_at_kernels_caller():
     """A kernel hands its results to Python code: refuse code of this package that may read their values."""
     if _is_here() and not vetted.may_have_results(sys._getframe()):
         refuse("reads a kernel's result in Python", sys._getframe().f_code.co_name)
+
+
+def look_at_offset(object part, object whole):
+    """Python code learns where an array lies in another one: refuse if the next step may be given another part of it."""
+    cdef Block block
+    if not tape_open or not _is_here() or type(part) is not cnp.ndarray or type(whole) is not cnp.ndarray:
+        return
+    block = _tape.block_of(part)
+    if block is not None and block.kind == ARGUMENT and <uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>whole) != block.low:
+        refuse("tells where in its memory an argument lies", "storage_offset")
 
 
 def is_open():

@@ -14,6 +14,7 @@ from cygrad._kernels.cpu.base.chunks import result_for
 from cygrad._kernels.cpu.base.reduce import all_
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import is_integer
 from cygrad._ops.base.arithmetic import div, mul, neg
 from cygrad._ops.base.batching.elementwise import with_number
@@ -168,6 +169,11 @@ def frac(input, *, out=None):
 NUMBER = (Tensor, int, float, complex)
 
 
+@noted
+def _are_divisors(array):
+    return bool(all_(array))
+
+
 def check_division(kernel, a, b):
     """Require real numbers, and if they are integers, a nonzero divisor."""
     dtype = result_type((a, b))
@@ -178,7 +184,8 @@ def check_division(kernel, a, b):
     divisor = array_of(b) if isinstance(b, Tensor) else b
     if is_array(divisor):  # the check would wait for the GPU
         return
-    if not (all_(divisor) if isinstance(b, Tensor) else divisor) and not (isinstance(a, Tensor) and a.numel() == 0):
+    is_divisor = _are_divisors(divisor) if isinstance(b, Tensor) else divisor
+    if not is_divisor and not (isinstance(a, Tensor) and a.numel() == 0):
         raise RuntimeError("ZeroDivisionError")
 
 

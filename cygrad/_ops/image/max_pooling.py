@@ -26,6 +26,7 @@ from cygrad._core.graph.opdef import (
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.registry.dispatch import is_asked
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import Geometry, geometry
 from cygrad._kernels.device.cupy_library import gpu_class, on_device
@@ -88,7 +89,7 @@ def recorded(row, t, values, places, dims, how=None, hint=None):
     """
     array = array_of(t)
     if values.dtype is not array.dtype:
-        values = values.astype(array.dtype, copy=False)
+        values = in_dtype(values, array.dtype)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1, hint or (how,))[0], None
     value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1, hint or (how,))

@@ -13,6 +13,7 @@ from cygrad._core.graph.opdef import INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n, write_into, written_in_place
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, copying, loop_table
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._kernels.cpu.indexing import indexing
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device import gpu_forms
@@ -474,7 +475,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     if out is t and where.size and is_dense(a):
         args = d, source.shape
         return added_within(SCATTER_ADD, t, added, index, args, lambda: called(kernels.add_at, a, d, where, source))
-    array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
+    array = kernels.scatter_add(a, d, where, source) if where.size else contiguous(a)
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
 
 

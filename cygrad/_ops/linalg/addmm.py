@@ -14,6 +14,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.dispatch import unseen
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.chunks import SIZE
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, sum_type
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
@@ -262,7 +263,7 @@ def add_stack_array(base, a, b, beta, alpha):
     total = matmul(a[:step], b[:step]).sum(0, dtype=kind)
     for start in range(step, len(a), step):
         total += matmul(a[start : start + step], b[start : start + step]).sum(0, dtype=kind)
-    return scaled_sum(base, total.astype(a.dtype, copy=False), beta, alpha)
+    return scaled_sum(base, in_dtype(total, a.dtype), beta, alpha)
 
 
 ADDBMM = row(

@@ -7,6 +7,7 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, declare, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.linalg import least_squares as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import broadcast_shape, require
@@ -113,7 +114,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     x = x[..., 0] if is_vector else x
     own = tuple(slice(None if length > 1 else 1) for length in array_of(input).shape[:-2])  # without broadcasting
     rank, values = rank[own], values[own]
-    rank = np.empty(0, np.int64, like=values) if driver == "gels" else as_array(rank).astype(np.int64, copy=False)
+    rank = np.empty(0, np.int64, like=values) if driver == "gels" else in_dtype(as_array(rank), np.int64)
     values = values if driver in ("gelsd", "gelss") else nothing
     args = (is_vector, given_rcond, driver)
     arrays = x, squares, rank, values

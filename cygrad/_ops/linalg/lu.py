@@ -14,6 +14,7 @@ from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, neg
@@ -127,8 +128,8 @@ def permutation(name, pivots, m, *others):
 
 def factored(t, kind, function, check_errors, out, n=3):
     compact, pivots, info = kernels.lu_factor(array_of(t))
-    failure = first_failure(info)
-    if check_errors and failure:
+    failure = first_failure(info) if check_errors else None
+    if failure:
         number, pivot = failure
         raise RuntimeError(
             f"torch.linalg.{function}: {batch_element(number, t.dim())}U[{pivot},{pivot}] is zero and using it on "
@@ -334,7 +335,7 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     check_lu_system(t, p, b, left)
     args = (bool(left), bool(adjoint))
     x = kernels.lu_solve(as_float32(array_of(t)), p, as_float32(array_of(b)), *args)
-    x = x.astype(array_of(t).dtype, copy=False)
+    x = in_dtype(x, array_of(t).dtype)
     if out is None:
         return record_n(SOLVE, x, (t, pivots, b), args)
     return write_into(SOLVE, out, x, (t, pivots, b), args)

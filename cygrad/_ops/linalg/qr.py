@@ -18,6 +18,7 @@ from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, facts, publi
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import householder as kernels
 from cygrad._ops.base.arguments import require
@@ -57,7 +58,7 @@ def qr_arrays(a, mode):
 def triangular_factor(a):
     if not kernels.can_factor(a):
         return np.linalg.qr(a, mode="r")
-    return kernels.triangle(kernels.packed_factors(a)[0], min(a.shape[-2:])).astype(a.dtype, copy=False)
+    return in_dtype(kernels.triangle(kernels.packed_factors(a)[0], min(a.shape[-2:])), a.dtype)
 
 
 @over_stacks(2)

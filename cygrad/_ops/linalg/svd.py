@@ -16,6 +16,7 @@ from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, facts, publ
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
@@ -372,7 +373,7 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
     if not hermitian:
         check_finite(t)
     args = *bounds, bool(hermitian)
-    ranks = as_array(kernels.rank(array_of(t), *values_of_bounds(bounds), args[2])).astype(np.int64, copy=False)
+    ranks = in_dtype(as_array(kernels.rank(array_of(t), *values_of_bounds(bounds), args[2])), np.int64)
     return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t, args=args), out, t)
 
 

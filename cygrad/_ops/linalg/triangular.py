@@ -8,6 +8,7 @@ from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.linalg import triangular as kernels
 from cygrad._kernels.cpu.linalg.lapack import laid_by_columns
 from cygrad._ops.base.arguments import broadcast_shape, require
@@ -103,7 +104,7 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     broadcast_shape(matrix.shape[:-2], columns.shape[:-2])
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(left), bool(unitriangular))
-    x = solve_array(matrix, columns, *args).astype(matrix.dtype, copy=False)
+    x = in_dtype(solve_array(matrix, columns, *args), matrix.dtype)
     return record_n(SOLVE, x, (a, b), args) if out is None else write_into(SOLVE, out, x, (a, b), args)
 
 

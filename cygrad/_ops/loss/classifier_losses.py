@@ -15,6 +15,7 @@ from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, fac
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.half_sums import sum_type, widened
 from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entropy_backward_array
@@ -66,7 +67,7 @@ def nll_of(array, classes, weight, ignore_index, reduction):
     losses, totals = zip(*parts)
     total = np.asarray(sum(map(float, totals)), sum_type(array.dtype))
     if reduction == NONE:
-        return np.concatenate(losses).astype(array.dtype, copy=False), total
+        return in_dtype(np.concatenate(losses), array.dtype), total
     with np.errstate(all="ignore"):
         return np.asarray(sum(map(float, losses)) / (total if reduction == MEAN else 1), array.dtype), total
 
@@ -108,7 +109,7 @@ def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 
 
-_nll_of_places, _nll_backward_of_places = noted(nll_of), noted(nll_backward_array)
+_nll_of_places, _noted_nll_backward = noted(nll_of), noted(nll_backward_array)
 
 
 # -- negative log-likelihood of tensors --
@@ -177,8 +178,7 @@ NLL_BACKWARD = declare(
 def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, total_weight, self_sizes):
     """Return the gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
     g, total = array_of(grad_output), array_of(total_weight)
-    backward = nll_backward_array if len(self_sizes) <= 2 else _nll_backward_of_places
-    array = backward(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
+    array = _noted_nll_backward(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
     result = record_n(
         NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes), (target, weight)
     )

@@ -7,9 +7,12 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.loss import ctc as kernels
 from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._kernels.gpu.base.arrays import move
+from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import is_open, noted_data
 from cygrad._ops.base.arguments import each_integer, is_integer, require
 from cygrad._ops.base.arithmetic import div
 from cygrad._ops.base.batching.rules import regroup, rule
@@ -143,7 +146,7 @@ def ctc_loss_of_package(
     check_unbatched("ctc_loss", y, *given)
     inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
     _check(x, inputs, lengths, blank)
-    padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
+    padded = _padded(in_dtype(array_of(y), np.int64), lengths, x.shape[2])
     shown = y, inputs.tolist(), lengths.tolist()
     losses = losses_of_states(
         x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity, shown
@@ -151,7 +154,7 @@ def ctc_loss_of_package(
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == MEAN:
-        losses = div(losses, tensor_of(beside(lengths.clip(1).astype(array_of(x).dtype), array_of(x))))
+        losses = div(losses, tensor_of(beside(noted_data(lengths.clip(1).astype(array_of(x).dtype)), array_of(x))))
     losses = reduced(losses, reduction)
     return losses if is_batched or not losses.ndim else squeeze(losses, 0)
 
@@ -167,13 +170,15 @@ def _lengths(given, name, position):
     if isinstance(given, Tensor):
         if given.dtype.is_floating_point or given.dtype.is_complex:
             raise RuntimeError(f"{name} must be integral")
+        if is_open():  # a replay tests again whether the lengths are these
+            return noted_data(np.array(given.reshape(-1).tolist(), np.int64))
         array = array_of(given)
         return (move(array, None) if is_array(array) else array).reshape(-1).astype(np.int64)
     if isinstance(given, int):
         given = (given,)
     if not isinstance(given, (list, tuple)):
         raise messages.wrong_type("ctc_loss", name, position, "tuple of ints", given)
-    return np.array(each_integer(tuple(given), "ctc_loss", name, position), np.int64)
+    return noted_data(np.array(each_integer(tuple(given), "ctc_loss", name, position), np.int64))
 
 
 def _check(x, inputs, lengths, blank):
@@ -196,6 +201,7 @@ def _check(x, inputs, lengths, blank):
         )
 
 
+@noted
 def _padded(targets, lengths, symbols):
     """Return the targets as rows (N, S), padded with arbitrary values."""
     longest = int(lengths.max()) if len(lengths) else 0

@@ -15,6 +15,7 @@ from cygrad._core.graph.opdef import registry, variant
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.reduce import mean as mean_of_array
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import as_array
@@ -98,7 +99,7 @@ def finished(op, losses, inputs, reduction, more=(), kept=None, hint=None):
         array = sum_of_array(losses)
     kinds = {array_of(input).dtype for input in inputs}
     if len(kinds) == 1:  # losses of half precision may be float32, and so may be the product of a bfloat16 and a number
-        array = array.astype(kinds.pop(), copy=False)
+        array = in_dtype(array, kinds.pop())
     return _recorded(op, array, losses.size, inputs, reduction, more, kept, hint)
 
 

@@ -30,6 +30,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
 from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
@@ -82,7 +83,7 @@ def tied(g, x):
     """Return `g`, computed from `x` with slope 0. In a recorded pass it requires grad if `x` does, as in PyTorch."""
     if get_modes() & NO_GRAD:
         return g
-    return record_n(TIED, array_of(g).copy(), (g, x))
+    return record_n(TIED, contiguous(array_of(g)), (g, x))
 
 
 @rule("tied")

@@ -22,6 +22,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
 from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.base.arguments import integer, require
@@ -36,7 +37,7 @@ def shuffled_array(a, groups):
     """Reorder the channels to 0, n / groups, 2 n / groups, ..., then 1, ..."""
     parts = a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
     found = dense(parts.swapaxes(1, 2)).reshape(a.shape)
-    return found.copy() if groups in (1, a.shape[1]) else found  # `found` may be a view of `a`
+    return contiguous(found) if groups in (1, a.shape[1]) else found  # `found` may be a view of `a`
 
 
 def channel_shuffle_rule(n, g):

@@ -33,6 +33,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._core.types.dtypes import as_dtype
+from cygrad._kernels.cpu.base.copying import contiguous, in_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._kernels.device.cupy_library import as_array
@@ -58,7 +59,7 @@ def normalized(op, input, weight, bias, frame, given=None, more=(), running=None
     result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given, running)
     result = kernels.shaped(result, array.shape)
     if result.dtype is not array.dtype:
-        result = result.astype(array.dtype, copy=False)
+        result = in_dtype(result, array.dtype)
     # Weight and bias share a shape. It is stored separately because the weight is saved only for the input's gradient.
     one = bias if weight is None else weight
     shape = None if one is None else array_of(one).shape
@@ -73,7 +74,7 @@ def _in_order(array):
     flags = array.flags
     if flags.c_contiguous or (array.ndim > 3 and array.transpose((0, *range(2, array.ndim), 1)).flags.c_contiguous):
         return array
-    return array.copy("C")
+    return contiguous(array)
 
 
 def broadcast(parameter, frame):
@@ -92,7 +93,7 @@ def _fused(n, g):
     needs = n.needs(0), n.needs(1), n.needs(2)
     grad, *others = kernels.gradients(kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
     if grad is not None:
-        grad = tensor_of(kernels.shaped(as_array(grad).astype(g.dtype, copy=False), g.shape))
+        grad = tensor_of(kernels.shaped(in_dtype(as_array(grad), g.dtype), g.shape))
     return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]
 
 

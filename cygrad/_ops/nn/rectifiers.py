@@ -27,6 +27,7 @@ from cygrad._core.registry.function_modes import asked
 from cygrad._core.registry.torch_function import answer
 from cygrad._core.types.dtypes import by_name
 from cygrad._core.types.type_info import finfo
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
 from cygrad._kernels.device.cupy_library import as_array, beside
@@ -358,8 +359,8 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     if training:
         slopes = _random_slopes(x, low, high, generator)
         with np.errstate(all="ignore"):
-            result = as_array(array * slopes).astype(array.dtype, copy=False)
-        noise = tensor_of(slopes.astype(array.dtype, copy=False))
+            result = in_dtype(as_array(array * slopes), array.dtype)
+        noise = tensor_of(in_dtype(slopes, array.dtype))
     else:
         result = leaky_relu_array(array, (low + high) / 2)
     args = low, high, training, noise

@@ -17,7 +17,7 @@ from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base.arrays import may_overlap
-from cygrad._kernels.cpu.base.copying import contiguous, copy
+from cygrad._kernels.cpu.base.copying import contiguous, copy, in_dtype
 from cygrad._kernels.cpu.nn import recurrent as kernels
 from cygrad._kernels.tape.tape import is_open
 from cygrad._ops.base.arguments import require
@@ -82,7 +82,7 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     out, last, kept = kernels.FORWARD[kind](*_arrays(tensors), sizes, is_reversed)
     dtype = array_of(x).dtype
     shaped = out.reshape(*array_of(x).shape[:-1], out.shape[1])
-    results = tuple([array.astype(dtype, copy=False) for array in (shaped, *last)])
+    results = tuple([in_dtype(array, dtype) for array in (shaped, *last)])
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
     keep_tensors(results[0], 0, tensors)
     keep(results[0], 1, [copy(out) if array is out else array for array in kept])  # the result may be modified in place

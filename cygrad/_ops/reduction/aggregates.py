@@ -17,6 +17,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base import stack_chunks
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
@@ -261,7 +262,7 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     args = axes, flag_argument(op, keepdim, keepdims)
     array = (reduce.all_ if op is ALL else reduce.any_)(array_of(input), *args)
     if input.dtype.name == "uint8":  # PyTorch keeps uint8, its former boolean type
-        array = array.astype(np.uint8)
+        array = in_dtype(array, np.dtype(np.uint8))
     return recorded(op, array, (input,), args, out)
 
 

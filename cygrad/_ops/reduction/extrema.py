@@ -18,6 +18,7 @@ from cygrad._core.graph.record import apply_n, record_n, record_outputs, tensor_
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.copying import contiguous, in_dtype
 from cygrad._kernels.cpu.base.stack_chunks import reducing
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
@@ -146,7 +147,7 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     """
     result_type = getattr(return_types, op.name)
     args = array_of(t).shape, dim, keepdim, *how
-    values = values.astype(array_of(t).dtype, copy=False)
+    values = in_dtype(values, array_of(t).dtype)
     if out is not None:
         return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
@@ -259,7 +260,7 @@ def extreme_along(op, t, dim, keepdim, out):
     if array.ndim:
         values, indices = op.kernel(array, dim, keepdim)
     else:
-        values, indices = array.copy(), np.zeros((), np.int64, like=array)
+        values, indices = contiguous(array), np.zeros((), np.int64, like=array)
     return chosen_along(op, t, values, indices, dim, keepdim, out)
 
 

@@ -9,7 +9,7 @@ from cygrad._core.graph.record import as_type, promoted, record_n, result_type, 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.base.arrays import private
-from cygrad._kernels.cpu.base.copying import check_bits
+from cygrad._kernels.cpu.base.copying import check_bits, in_dtype
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._ops.base.batching.rules import rule
@@ -78,7 +78,7 @@ def _places(name, sorted_sequence, input, out_int32, right, side, sorter, out):
         sequence = np.take_along_axis(sequence, private(array_of(sorter)), -1)
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
     if out_int32 or found.itemsize != 8:
-        found = found.astype(np.int32 if out_int32 else np.int64)
+        found = in_dtype(found, np.dtype(np.int32 if out_int32 else np.int64))
     args = sorter, right or side == "right", out_int32
     return _finished(SEARCHSORTED, found, (sorted_sequence, input), out, args, (name,))
 

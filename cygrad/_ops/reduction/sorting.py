@@ -12,6 +12,7 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import NONDIFF, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, tensor_argument
+from cygrad._kernels.cpu.base.copying import contiguous, in_dtype
 from cygrad._kernels.cpu.base.numpy_fallback import refuse_float8
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.reduction import sorting as kernels
@@ -116,7 +117,7 @@ def msort(input, *, out=None):
     t, a, _ = prepared(SORT, input, 0)
     if out is None and not is_recorded(t) and not t.is_complex() and 0 not in a.strides:  # np.sort copies in that order
         found = in_memory_order(np.sort, a, 0).reshape(t.shape)
-        found = found.astype(array_of(t).dtype, copy=False)  # 16-bit floats are sorted as float32
+        found = in_dtype(found, array_of(t).dtype)  # 16-bit floats are sorted as float32
         return record_n(MSORT, found, (t,))
     values = sort(input, 0).values
     return given("sort", values, out)
@@ -151,7 +152,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     if t.ndim:
         refuse_float8(t.dtype.numpy, "topk_cpu")
     if t.dim() == 0:
-        values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64, like=a)
+        values, indices = contiguous(a[0:1].reshape(())), np.zeros((), np.int64, like=a)
     else:
         values, indices = kernels.first_along(a, dim, k, largest)
     return chosen_along(TOPK, t, values, indices, dim, True, out, (k, largest, sorted))

@@ -18,6 +18,8 @@ from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._kernels.cpu.reduction.sorting import places_of_ranks
 from cygrad._kernels.device.cupy_library import as_array, beside, is_array
+from cygrad._kernels.tape.calls import noted
+from cygrad._kernels.tape.tape import noted_data
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import shifting
@@ -324,6 +326,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
     return quantiles("nanquantile", input, q, dim, keepdim, interpolation, True, out)
 
 
+@noted
+def _are_shares(values):
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
 def check_quantiles(function, t, q, interpolation):
     """Check the arguments and return the requested quantiles in float64."""
     if not isinstance(q, (Tensor, int, float)):
@@ -340,13 +347,13 @@ def check_quantiles(function, t, q, interpolation):
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-        return tensor_of(beside(np.asarray(q, np.float64), memory_of(t)))
+        return tensor_of(beside(noted_data(np.asarray(q, np.float64)), memory_of(t)))
     if q.dim() > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype is not t.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     values = values_of(q)
-    if not is_array(values) and not ((values >= 0) & (values <= 1)).all():
+    if not is_array(values) and not _are_shares(values):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q.detach().double()
 

@@ -5,6 +5,7 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import declare, publish, variant
 from cygrad._core.graph.record import record_outputs
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._kernels.device.cupy_library import require_values
 from cygrad._ops.base.arguments import dim_argument, require
@@ -45,7 +46,7 @@ UNIQUE_CONSECUTIVE = declare(
 
 def _wanted(op, found, t, *wanted, dim=None):
     """Return the values, or a tuple of the values and the other requested arrays."""
-    values = found[0].astype(array_of(t).dtype, copy=False)  # half-precision numbers are sorted as float32
+    values = in_dtype(found[0], array_of(t).dtype)  # half-precision numbers are sorted as float32
     arrays = (values, *(array for array, flag in zip(found[1:], wanted) if flag))
     results = record_outputs(op, arrays, (t,), None, 1, (dim, *wanted))
     return results if len(results) > 1 else results[0]

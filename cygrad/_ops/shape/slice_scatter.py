@@ -11,6 +11,7 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, declare, publish
 from cygrad._core.graph.record import record_n, recorded
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.view_geometry import overlaps_itself, restride
 from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
 from cygrad._ops.base.arguments import dim_argument, integer, require
@@ -244,7 +245,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     if overlaps_itself(restride(whole, *view)):
         raise graph_errors.overlap_error(as_strided(t, size, stride, storage_offset))
     base = (whole.shape, whole.strides)
-    values = array_of(part).astype(whole.dtype, copy=False)
+    values = in_dtype(array_of(part), whole.dtype)
     array = strided_gradients.strided_scatter(whole, values, view, base)
     hint = part, list(size), list(stride), storage_offset
     return record_n(AS_STRIDED_SCATTER, array, _operands(t, part), (view, base), hint)

@@ -13,8 +13,10 @@ from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, va
 from cygrad._core.graph.record import apply_n, record_n, record_view
 from cygrad._core.tensor.predicates import address, memory_of
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
+from cygrad._kernels.cpu.base.copying import in_dtype
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.cpu.shape import strided_gradients as kernels
+from cygrad._kernels.tape.calls import called
 from cygrad._ops.base.arguments import integer, integers, require
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.views import look_otherwise, may_look_otherwise
@@ -156,7 +158,7 @@ def _computed(kernel, view, base, *tensors):
         shape, strides, offset = view
         view = shape, tuple(step * factor for step in strides), offset * factor
         base = base[0], tuple(step * factor for step in base[1])
-    return kernel(*wide, view, base).astype(narrow.dtype, copy=False)
+    return in_dtype(called(kernel, *wide, view, base), narrow.dtype)
 
 
 def strided_sum_rule(n, g):

@@ -33,6 +33,16 @@ _C_NAMES = {
 }
 
 
+def in_dtype(array, dtype):
+    """Return the array if it has this dtype, else a copy that has; a replay converts it again."""
+    return array if array.dtype == dtype else _converted(array, dtype)
+
+
+@noted
+def _converted(array, dtype):
+    return array.astype(dtype)
+
+
 def copy(array):
     """Copy to a dense array with the dimensions in the original's memory order."""
     found = dense_copy(array)
@@ -63,7 +73,7 @@ def contiguous(array):
     if not isinstance(array, np.ndarray):
         return basics.copied(array, "C")
     if array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
-        return array.copy("C")
+        return _in_c_order(array)
     out = new_array(array.shape, array.dtype.num)
     if array.strides[-1:] == (0,) and array.shape[-1] <= _FEW_TIMES and not is_open():  # the tape wants one loop
         for i in range(array.shape[-1]):
@@ -71,6 +81,11 @@ def contiguous(array):
     else:
         copy_array(out, array)
     return out
+
+
+@noted
+def _in_c_order(array):
+    return array.copy("C")
 
 
 def _inverse(order):

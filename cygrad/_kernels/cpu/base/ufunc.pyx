@@ -51,7 +51,7 @@ cdef extern from "simd/half_loops.h":
         cast_t narrow
         loop_t wide
         void* settings
-    bint takes_number(narrow_ufunc* own, loop_t loop, const void* settings, int operand) noexcept
+    void* taking_number(loop_t loop, void* settings, int operand) noexcept
     void replace_narrow(const char* name, bint is_bfloat16, const narrow_ufunc* own, loop_t* loop,
                         void** settings) noexcept
 
@@ -136,10 +136,10 @@ cdef bint can_note(Loop* loop) noexcept:
     return True
 
 
-cdef inline void keep_number(char** place, char* number, Number* kept, cnp.npy_intp itemsize) noexcept:
+cdef inline void keep_number(char** place, char* number, Number* kept) noexcept:
     """Let an operand that is a Python number stand in the noted context itself."""
     if place[0] == number:
-        memcpy(kept, number, itemsize)
+        kept[0] = (<Number*>number)[0]
         place[0] = <char*>kept
 
 
@@ -184,7 +184,7 @@ cdef void note_flat(Loop* loop, str kind, int nin, cnp.npy_intp n, char** data, 
         words[k] = word(&call, &call.data[k], (WRITES if k == nin else READS) | (ITEMWISE if steps[k] else 0), 0,
                         n * steps[k] if steps[k] else itemsize)
         if k < nin and steps[k] == 0:
-            keep_number(&call.data[k], number, &call.number, itemsize)
+            keep_number(&call.data[k], number, &call.number)
     note_loop(replay_flat, replay_part, kind, &call, sizeof(call), words, nin + 1, n)
 
 
@@ -205,7 +205,7 @@ cdef void note_row(Walk* walk, Loop* loop, str kind, Operand* inputs, char** dat
         words[k] = word(&call, &call.data[k], (WRITES if k == last else READS) | (ITEMWISE if step else 0), 0,
                         n * step if step else inputs[k].itemsize)
         if k < last and step == 0:
-            keep_number(&call.data[k], number, &call.number, inputs[k].itemsize)
+            keep_number(&call.data[k], number, &call.number)
     note_loop(replay_flat, replay_part, kind, &call, sizeof(call), words, walk.count, n)
 
 
@@ -280,7 +280,7 @@ cdef void note_rows(Walk* walk, Loop* loop, str kind, Operand* inputs, char** da
             size = call.strides[k] * call.rows
         words[k] = word(&call, &call.data[k], (WRITES if k == last else READS) | (ITEMWISE if is_dense else 0), 0, size)
         if k < last and call.steps[k] == 0 and call.strides[k] == 0:
-            keep_number(&call.data[k], number, &call.number, inputs[k].itemsize)
+            keep_number(&call.data[k], number, &call.number)
     note_loop(replay_rows, replay_part_of_rows, kind, &call, sizeof(call), words, walk.count, call.length * call.rows)
 
 
@@ -336,7 +336,7 @@ cdef void note_walk(Walk* walk, Loop* loop, str kind, Operand* inputs, char** da
         words[k] = word(&call, &call.data[k], READS if k < last else WRITES if high - low == size * itemsize else SCATTERS,
                         low, high)
         if k < last:
-            keep_number(&call.data[k], number, &call.number, inputs[k].itemsize)
+            keep_number(&call.data[k], number, &call.number)
     note(replay_walk, "loop", &call, sizeof(call), words, walk.count)
 
 
@@ -692,25 +692,28 @@ cdef class Ufunc:
         cdef Number number
         cdef Loop* loop
         cdef Loop of_number
-        cdef narrow_ufunc narrow
+        cdef void* settings
         cdef Operand[2] inputs
         if not (likely(t >= 0) and likely(self.nin == 2) and likely(is_plain(a))
                 and likely(self.loops[t].function != NULL)):
             return self._fallback_scalar(a, scalar, scalar_first, out)
         loop = &self.loops[t]
+        if tape_open:
+            memset(&number, 0, sizeof(number))
+            _number = <char*>&number
         if likely(t == cnp.NPY_FLOAT):
             number.float_ = <float>_as_double(scalar)
-        elif (t >= cnp.NPY_FLOAT16 and self.keeps_numbers
-              and takes_number(&narrow, loop.function, loop.data, 0 if scalar_first else 1)):
-            number.float_ = <float>_as_double(scalar)
-            of_number = loop[0]
-            of_number.data = &narrow
-            loop = &of_number
-            refuse("a half-precision product with a number")
         else:
-            _store(&number, a, scalar)
-        if tape_open:
-            _number = <char*>&number
+            settings = NULL
+            if t >= cnp.NPY_FLOAT16 and self.keeps_numbers:
+                settings = taking_number(loop.function, loop.data, 0 if scalar_first else 1)
+            if settings != NULL:
+                number.float_ = <float>_as_double(scalar)
+                of_number = loop[0]
+                of_number.data = settings
+                loop = &of_number
+            else:
+                _store(&number, a, scalar)
         if likely(cnp.PyArray_IS_C_CONTIGUOUS(a)) and (out is None or _takes_flat(out, a, a, loop.out_type)):
             if out is None:
                 out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), loop.out_type)

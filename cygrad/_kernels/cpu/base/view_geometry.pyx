@@ -10,7 +10,11 @@ from numpy cimport PyArray_BYTES, PyArray_DESCR, PyArray_DIMS, PyArray_NDIM, PyA
 
 from cygrad._kernels.cpu.base.arrays cimport Operand, extent, is_on_cpu, operand
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, shown_through
+from cygrad._kernels.tape.tape cimport tape_open
 from cygrad._kernels.device import gpu_forms
+from cygrad._library import later
+
+copying = later("cygrad._kernels.cpu.base.copying")     # which imports this module
 
 cnp.import_array()
 
@@ -256,4 +260,6 @@ cpdef object in_format_of(object array, object image):
     if not is_channels_last(image) or array.ndim != image.ndim or is_channels_last(array):
         return array
     there, back = CHANNELS_LAST[array.ndim]
+    if tape_open:
+        return copying.contiguous(array.transpose(there)).transpose(back)
     return array.transpose(there).copy("C").transpose(back)

@@ -105,20 +105,16 @@ static void run_narrow_bits(char **data, const Py_ssize_t *n, const Py_ssize_t *
     }
 }
 
-/* Whether the settings of another loop can serve one with a float32 number as an operand; if so, copies them to
-   `own`. */
-static int takes_number(narrow_ufunc *own, ufunc_loop loop, const void *settings, int operand)
+/* The settings of a loop like another one, with a float32 number as an operand, or NULL if there is none. */
+static void *taking_number(ufunc_loop loop, void *settings, int operand)
 {
-    if (loop != run_narrow) return 0;
-    *own = *(const narrow_ufunc *)settings;
-    own->number = operand + 1;
-    return 1;
+    return loop == run_narrow ? (narrow_ufunc *)settings + operand + 1 : NULL;
 }
 
 /* Replaces NumPy's loop. Ufuncs exist for the whole process, so the settings are never freed. */
 static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc *own, ufunc_loop *loop, void **settings)
 {
-    narrow_ufunc *kept = malloc(sizeof *kept);
+    narrow_ufunc *kept = malloc(3 * sizeof *kept);      /* without a number, with one as the first operand, as the second */
     const int is_negative = !strcmp(name, "negative"), is_minimum = !strcmp(name, "minimum");
     if (!kept) return;
     *kept = *own;
@@ -128,6 +124,9 @@ static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc
     kept->infinity = is_bfloat16 ? 0x7f80 : 0x7c00;
     kept->kept = is_negative ? 0xffff : 0x7fff;
     kept->turned = is_negative ? 0x8000 : is_minimum ? 0xffff : 0;
+    kept[1] = kept[2] = *kept;
+    kept[1].number = 1;
+    kept[2].number = 2;
     *loop = is_negative || is_minimum || !strcmp(name, "absolute") || !strcmp(name, "maximum") ? run_narrow_bits
                                                                                               : run_narrow;
     *settings = kept;

@@ -1,0 +1,1 @@
+"""Compares what a captured step reads of Python with what it was."""
