@@ -400,6 +400,7 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
             reachable=reachable,
             joins=kind.joins,
             positions=_positions(survey),
+            layouts=kind.layouts,
         )
     return functools.partial(capture, sees_grads=sees_grads, layouts=kind.layouts)
 

@@ -20,21 +20,23 @@ cimport cython
 
 from cygrad._core.engine.run cimport passes_begun
 from cygrad._core.graph.inplace cimport set_grad
-from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.spent_gradients cimport is_unshared
-from cygrad._core.graph.tensor cimport REQUIRES_GRAD, IS_INFERENCE, Tensor, VersionCounter, counter_of, version_of, wrap
-from cygrad._core.replay.parts cimport External, Given, external_of, is_plain_now
+from cygrad._core.graph.tensor cimport REQUIRES_GRAD, IS_INFERENCE, Tensor, VersionCounter, grad_fn_of, version_of
+from cygrad._core.replay.gpu.later_passes cimport GpuPast, Memory
+from cygrad._core.replay.gpu.twins cimport GpuArgument, Rooms, Twin, is_here
+from cygrad._core.replay.graphs cimport Graph
+from cygrad._core.replay.parts cimport External, external_of, is_plain_now
 from cygrad._core.runtime.thread_state cimport thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 
 import gc
 from bisect import bisect_right
-from weakref import getweakrefcount
 
 from numpy import ndarray
 
 from cygrad._core.engine.streams import place_of
 from cygrad._core.registry.several_gpus import attend_captures
+from cygrad._core.replay.gpu.twins import Line
+from cygrad._core.replay.histories import graph_of, leaves_of, objects_kept_by
 from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
 from cygrad._core.replay.program import MISS
 from cygrad._core.replay.results import add_arguments, check_graph, has_others
@@ -62,10 +64,6 @@ def are_on_gpu(tensors):
         if type((<Tensor?>t).array) is kind:
             return True
     return False
-
-
-cdef inline bint is_here(object array, int device) except -1:
-    return type(array) is gpu_class() and array.data.device_id == device
 
 
 # ----------------------------------------------------------------------------------------- what was there before
@@ -109,12 +107,13 @@ cdef dict formers():
 # ------------------------------------------------------------------------------------------------ capturing
 
 def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tuple reachable=(), bint joins=True,
-            positions=int):
+            positions=int, tuple layouts=()):
     """Run `call()` once, and return (its value, a `GpuProgram` that `check` completes, or a Refusal).
 
     `arguments` are the tensors among the arguments of the step, `reachable` the other tensors that it can reach,
     `flatten` lists the tensors of its value. If not `sees_grads`, the step looks at no `grad` but by means of a backward
-    pass. `joins`: launch elementwise functions together. `positions()` tells where random numbers in main memory stand.
+    pass. `joins`: launch elementwise functions together. `positions()` tells where random numbers in main memory stand. `layouts`
+    are those of the gradients of a later backward pass, besides dense ones.
     """
     cdef unsigned long long passes = passes_begun()
     reason = unfit_tensors(arguments, reachable) or is_plain_state()
@@ -127,17 +126,19 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
     if positions() != standing:
         return value, Refusal("random numbers are drawn in main memory", None, None)
     cdef GpuProgram program = GpuProgram.__new__(GpuProgram)
-    program.joins = joins
-    program.device, program.sees_grads = current_device(), sees_grads or passes_begun() != passes
+    program.joins, program.layouts = joins, layouts
+    program.has_passed = passes_begun() != passes
+    program.device, program.sees_grads = current_device(), sees_grads or program.has_passed
     try:
         with resting_collector():
             for t in arguments:
                 if (<Tensor>t).array is not (<Former>before[id(t)]).array:
                     raise Unfit("an argument gets other memory")
             changed = changes_of(before, arguments, program.device)
-            check_leftovers(before, flatten(value), changed[0])
-            check_results(flatten(value), before)
-            if passes_begun() != passes:
+            leaves = flatten(value)
+            graph = program.graph_of(leaves, arguments, before, changed[0])
+            check_leftovers(before, leaves, changed[0], graph)
+            if program.has_passed:
                 check_histories(arguments)
     except Unfit as unfit:
         return value, Refusal(str(unfit), None, None)
@@ -203,9 +204,10 @@ cdef tuple changes_of(dict before, list arguments, int device):
     return grads, counts
 
 
-cdef int check_leftovers(dict before, list leaves, list grads) except -1:
+cdef int check_leftovers(dict before, list leaves, list grads, Graph graph) except -1:
     """Raise if a new tensor lives on that is neither a result nor a gradient."""
     cdef set known = {id(t) for t in leaves}
+    known.update([id(t) for t in ([] if graph is None else objects_kept_by(graph, leaves)) if isinstance(t, Tensor)])
     known.update([id((<Tensor>t).view.base) for t in leaves if (<Tensor>t).view is not None])
     for t in leaves:
         add_arguments((<Tensor>t).grad_fn_, known)
@@ -217,88 +219,9 @@ cdef int check_leftovers(dict before, list leaves, list grads) except -1:
     return 0
 
 
-cdef int check_results(list leaves, dict before) except -1:
-    """Raise if a new result has a history, whose backward pass comes later."""
-    cdef Tensor t
-    for t in leaves:
-        if id(t) in before:
-            continue
-        if t.grad_fn_ is not None:
-            check_graph(t.grad_fn_)
-        elif t.flags & REQUIRES_GRAD:
-            raise Unfit("a new leaf is returned")
-    return 0
-
-
-# --------------------------------------------------------------------------------------------- parts of a program
-
-@cython.final
-cdef class GpuArgument(Given):
-    """What an argument on a GPU must be like."""
-
-    cdef object dtype, shape, strides
-
-    def __init__(self, Tensor t not None, bint sees_grads):
-        self.take(t, sees_grads, False)
-        self.dtype, self.shape, self.strides = t.array.dtype, t.array.shape, t.array.strides
-
-    cdef str misfit(self, object value, int device):
-        """Why a tensor does not fit, or None."""
-        cdef const char* reason = self.misfit_of_class(value)
-        if reason == NULL:
-            array = (<Tensor>value).array
-            if not is_here(array, device):
-                return "an argument is not in the memory of the GPU"
-            if array.dtype != self.dtype or array.shape != self.shape or array.strides != self.strides:
-                return "an argument has another dtype, shape or strides"
-            reason = self.misfit_of_history(<Tensor>value)
-        return None if reason == NULL else reason.decode()
-
-
-@cython.final
-cdef class Twin:
-    """A new tensor of the step, of which each call gets a fresh one. `array` is the graph's."""
-
-    cdef readonly object array
-    cdef Node grad_fn
-    cdef int output_nr
-    cdef unsigned int flags
-    cdef long long version
-    cdef tuple origin
-
-    def __init__(self, Tensor t not None):
-        self.array, self.grad_fn, self.output_nr, self.flags = t.array, t.grad_fn_, t.output_nr_, t.flags
-        self.version = version_of(t)
-        self.origin = t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
-
-    cdef Tensor fresh(self):
-        """A tensor like it, in uninitialized memory."""
-        cdef Tensor t = wrap(captured_work.room_for(self.array))
-        t.flags, t.grad_fn_, t.output_nr_ = self.flags, self.grad_fn, self.output_nr
-        if self.version:
-            counter_of(t).version = self.version
-        if self.origin[0]:
-            t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti = self.origin
-        return t
-
-    cdef bint fits(self, Tensor t) except -1:
-        """Whether a former gradient may be overwritten: nothing refers to it and its memory but the `grad` field."""
-        return (type(t) is Tensor and is_here(t.array, self.array.data.device_id) and is_unshared(t, 2)
-                and t.array.dtype == self.array.dtype and t.array.shape == self.array.shape
-                and t.array.strides == self.array.strides and t.flags == self.flags and t.view is None
-                and t.grad_fn_ is None and t.grad_ is None and t.accumulator is None and t.tangents is None
-                and t.attributes is None and getweakrefcount(t) == 0 and getweakrefcount(t.array) == 0)
-
-
-class Line:
-    """What a graph does, for explanations."""
-
-    def __init__(self, kind, op, bytes_read=0, bytes_written=0):
-        self.kind, self.op, self.site = kind, op, None
-        self.bytes_read, self.bytes_written = bytes_read, bytes_written
-
-    def __repr__(self):
-        return f"<{self.kind} {self.op}>"
+cdef list outputs_of(list leaves, dict before):
+    """The numbers of the new results with a history."""
+    return [i for i, t in enumerate(leaves) if id(t) not in before and grad_fn_of(<Tensor>t) is not None]
 
 
 # ------------------------------------------------------------------------------------------------- programs
@@ -308,7 +231,9 @@ cdef class GpuProgram:
     """A captured step on a GPU; see Note [Captured steps on GPUs]. It has the methods of `Program`."""
 
     cdef int device
-    cdef bint sees_grads, joins, is_running
+    cdef bint sees_grads, joins, has_passed, is_running
+    cdef readonly GpuPast history       # None if results have none, or one that has been used up
+    cdef tuple layouts                  # of gradients that may come, besides dense ones
     cdef object work                    # a `CapturedWork`; None before `check`
     cdef list guards                    # a GpuArgument for each argument
     cdef list outside                   # of External
@@ -321,7 +246,6 @@ cdef class GpuProgram:
     cdef object settings                # of cuDNN and matrix products
     cdef str missed
 
-    history = None
     is_pass = False
 
     @property
@@ -342,7 +266,7 @@ cdef class GpuProgram:
     @property
     def memory(self):
         """Bytes that the program holds."""
-        return self.work.size
+        return self.work.size + sum([p.size for p in (() if self.history is None else self.history.programs)])
 
     @property
     def effects(self):
@@ -351,6 +275,9 @@ cdef class GpuProgram:
         for e, made in self.grads:
             shape = tuple((<External>e).array.shape)
             texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
+        if self.history is not None:
+            texts += [f"makes a node, which replays a backward pass of {len(p.entries)} entries"
+                      for p in self.history.programs]
         return texts
 
     @property
@@ -366,18 +293,24 @@ cdef class GpuProgram:
 
     def replay(self, list arguments not None, tuple call=None):
         """Do the step, and return its tensors; or MISS, with nothing done."""
-        if self.is_running:
+        if self.is_running or self.history is not None and self.history.memory_of_graph.is_busy:
             self.missed = "another thread replays this program"
             return _miss
-        self.is_running = True
+        self.be_busy(True)
         try:
             self.missed = self.misfit(arguments)
             if self.missed is not None:
                 return _miss
             with on_device(self.device):
-                return self.run(arguments)
+                return self.run(arguments, call)
         finally:
-            self.is_running = False
+            self.be_busy(False)
+
+    cdef int be_busy(self, bint now) except -1:
+        self.is_running = now
+        if self.history is not None:
+            self.history.memory_of_graph.is_busy = now
+        return 0
 
     cdef str misfit(self, list arguments):
         """Why a call does not fit, or None."""
@@ -410,32 +343,41 @@ cdef class GpuProgram:
                 return "an argument shares memory with a tensor that the step uses"
         return None
 
-    cdef list run(self, list arguments):
-        cdef list found = [], grads = []
+    cdef list run(self, list arguments, tuple call):
+        cdef list found = [], grads = [], reused = []
+        cdef dict memories = {}
+        cdef tuple states = None
         cdef VersionCounter counter
         cdef External e
         cdef Tensor t
         for e, made in self.grads:          # all memory first: there may be too little
             t = e.tensor.grad_
-            grads.append(None if made is None else t if t is not None and (<Twin>made).fits(t) else (<Twin>made).fresh())
+            if made is not None and (t is None or not (<Twin>made).fits(t)):
+                t = (<Twin>made).fresh(memories)
+            elif made is not None:
+                reused.append((t, made))
+            grads.append(None if made is None else t)
         for r in self.results:
-            found.append((<Twin>r).fresh() if type(r) is Twin else r if isinstance(r, Tensor) else
+            found.append((<Twin>r).fresh(memories) if type(r) is Twin else r if isinstance(r, Tensor) else
                          arguments[r] if r >= 0 else found[-1 - r])
+        if self.history is not None:
+            states = tuple(self.history.state_before())
+            self.history.memory_of_graph.vacate()
         self.work.launch([(<Tensor>t).array for t in arguments])
-        for (e, made), t in zip(self.grads, grads):
-            if t is not None:
-                captured_work.copy(t.array, (<Twin>made).array)
-                if t.counter is not None:
-                    t.counter.version = (<Twin>made).version
+        for room, memory in memories.items():
+            if type(room) is not Twin:
+                room.fill(memory)
+        for t, made in reused:
+            captured_work.copy(t.array, (<Twin>made).array)
+            if t.counter is not None:
+                t.counter.version = (<Twin>made).version
+        for (e, _), t in zip(self.grads, grads):
             if e.tensor.grad_ is not t:
                 set_grad(e.tensor, t)
-        for r, value in zip(self.results, found):
-            if type(r) is Twin:
-                captured_work.copy((<Tensor>value).array, (<Twin>r).array)
         for counter, by, op_name, code, lasti in self.counts:
             counter.version += <long long>by
             counter.op_name, counter.code, counter.lasti = op_name, code, lasti
-        return found
+        return found if self.history is None else self.history.attached(found, arguments, call, states)
 
     # -- capturing --
 
@@ -445,20 +387,25 @@ cdef class GpuProgram:
         cdef Tensor t
         before = formers()
         work = captured_work.CapturedWork(self.device, self.joins)
+        self.history = None
         given = [(<Tensor>t).array for t in arguments]
         failure = None
         self.modes, self.default = thread_state().modes, default_dtype()
         self.settings = cudnn.all_settings()
         former = set_stream(None)
         try:
-            with resting_collector(), work.capturing(given):
-                set_stream(place_of(cupy().cuda.get_current_stream(), self.device))
-                attend_captures(graph_capture.keep)
-                for t, array in zip(arguments, work.taken):
-                    t.array = array
-                value = call()
-                graph_capture.settle()
-                self.enter(work, before, arguments, flatten(value))
+            with resting_collector():
+                with work.capturing(given):
+                    set_stream(place_of(cupy().cuda.get_current_stream(), self.device))
+                    attend_captures(graph_capture.keep)
+                    for t, array in zip(arguments, work.taken):
+                        t.array = array
+                    value = call()
+                    graph_capture.settle()
+                leaves = flatten(value)
+                graph = self.enter(work, before, arguments, leaves)
+                if graph is not None:
+                    self.enter_history(work, graph, before, arguments, leaves, flatten)
         except Unfit:
             raise
         except Exception as error:
@@ -473,15 +420,51 @@ cdef class GpuProgram:
         self.work = work
         return 0
 
-    cdef int enter(self, work, dict before, list arguments, list leaves) except -1:
-        """Take over what the captured call has done to tensors; raises Unfit."""
+    cdef Graph graph_of(self, list leaves, list arguments, dict before, list grads):
+        """The history of results whose backward pass comes later, or None; raises Unfit."""
+        cdef Tensor t
+        for t in leaves:
+            if id(t) not in before and t.grad_fn_ is None and t.flags & REQUIRES_GRAD:
+                raise Unfit("a new leaf is returned")
+        outputs = outputs_of(leaves, before)
+        if self.has_passed:
+            for i in outputs:
+                check_graph((<Tensor>leaves[i]).grad_fn_)
+            return None
+        if not outputs:
+            return None
+        if grads:
+            raise Unfit("it changes gradients, and returns a result with a history")
+        return graph_of([grad_fn_of(<Tensor>leaves[i]) for i in outputs], arguments, before)
+
+    cdef int enter_history(self, work, Graph graph, dict before, list arguments, list leaves, flatten) except -1:
+        """Have the backward pass of results captured; raises Unfit."""
+        cdef GpuPast past = GpuPast()
+        cdef set counted = {id(counter) for counter, *_ in self.counts}
+        past.begin(graph, leaves, outputs_of(leaves, before), flatten, self.outside, self.modes)
+        past.memory_of_graph, past.work, past.device = Memory(work), work, self.device
+        past.settings, past.default, past.counts = self.settings, self.default, self.counts
+        past.changed = [(<External>e).tensor.array for e in self.outside
+                        if (<External>e).tensor.counter is not None and id((<External>e).tensor.counter) in counted]
+        for r in self.results:
+            if type(r) is Twin:
+                (<Twin>r).grad_fn, (<Twin>r).output_nr = None, 0
+        existing = [((<Former>seen).tensor, (<Former>seen).array) for seen in before.values()]
+        past.capture_all(graph, leaves, arguments, existing, self.results, self.layouts)
+        self.history = past
+        return 0
+
+    cdef Graph enter(self, work, dict before, list arguments, list leaves):
+        """Take over what the captured call has done to tensors, and return the history of its results, or None; raises
+        Unfit."""
         cdef Former seen
         cdef Tensor t
         cdef dict at = {}, outside = {}, places = {id(t): i for i, t in enumerate(arguments)}
-        cdef set owned = set()              # addresses of the memory of new tensors
+        cdef Rooms rooms = Rooms(work, self.device)
         grads, counts = changes_of(before, arguments, self.device)
-        check_leftovers(before, leaves, grads)
-        check_results(leaves, before)
+        graph = self.graph_of(leaves, arguments, before, grads)
+        check_leftovers(before, leaves, grads, graph)
+        ends = set() if graph is None else {id(t) for t in leaves_of(graph)}
         self.guards, self.outside, self.results, self.grads = [], [], [], []
         self.counts = list(counts.values())
         for t in arguments:
@@ -492,7 +475,7 @@ cdef class GpuProgram:
             if id(t) in places:
                 continue
             is_used = type(seen.array) is gpu_class() and id(seen.array.data.mem) in used
-            if is_used or id(t) in changed or (t.counter is not None and id(t.counter) in counts):
+            if is_used or id(t) in changed or id(t) in ends or (t.counter is not None and id(t.counter) in counts):
                 outside[id(t)] = external_of(t, seen.grad, self.sees_grads, False)
         for t in arguments:
             if t.grad_ is not None and id(t.grad_) in outside:
@@ -502,9 +485,12 @@ cdef class GpuProgram:
                 raise Unfit("a gradient is used, and then replaced")
             if grad is not None and (<Tensor>grad).grad_fn_ is not None:
                 raise Unfit("a new gradient has a history")
-            self.grads.append((outside[id(seen.tensor)], None if grad is None else self.twin(work, grad, owned)))
+            self.grads.append((outside[id(seen.tensor)], None if grad is None else rooms.alone_twin(grad)))
+        self.outside = list(outside.values())
         new = {id(grad) for _, grad in grads}
         for i, t in enumerate(leaves):
+            if id(t) not in before and t.view is not None and id(t.view.base) in at:
+                raise Unfit("a tensor and a view of it are returned")
             if id(t) in at:
                 self.results.append(-1 - <Py_ssize_t>at[id(t)])
             elif id(t) in places:
@@ -516,23 +502,11 @@ cdef class GpuProgram:
             elif id(t) in new:
                 raise Unfit("a new gradient is returned")
             else:
-                self.results.append(self.twin(work, t, owned))
+                self.results.append(rooms.twin(t))
             at[id(t)] = i
         spans = sorted({(mem.ptr, mem.ptr + mem.size) for mem in used.values()})
         self.lows, self.highs = [low for low, _ in spans], [high for _, high in spans]
-        return 0
-
-    cdef Twin twin(self, work, Tensor t, set owned):
-        """What a new tensor is like; raises Unfit for one whose memory is not its own."""
-        if type(t) is not Tensor or t.view is not None or t.attributes or t.grad_ is not None or t.tangents is not None:
-            raise Unfit("a view, or a tensor of an unusual kind, is returned")
-        if not is_here(t.array, self.device) or not captured_work.has_room(t.array):
-            raise Unfit("a tensor on memory that is not its own is returned")
-        if t.array.size:
-            if not work.owns(t.array) or t.array.data.mem.ptr in owned:
-                raise Unfit("a tensor on memory that is not its own is returned")
-            owned.add(t.array.data.mem.ptr)
-        return Twin(t)
+        return graph
 
     # -- comparing --
 
@@ -555,6 +529,8 @@ cdef class GpuProgram:
                 memory = self.work.snapshot()
             except MemoryError:
                 return call(), Refusal("there is too little memory to compare two calls", None, None)
+            if self.history is not None:
+                self.history.memory_of_graph.vacate()
             positions = self.work.positions()
             self.work.poison()
             given = [(<Tensor>t).array for t in arguments]
@@ -568,7 +544,11 @@ cdef class GpuProgram:
             value = call()
             if not is_kept:
                 return value, Refusal("an argument is changed in place", None, None)
-            return value, self.difference(flatten(value), arguments, twins, grads, memory, drawn)
+            leaves = flatten(value)
+            text = self.difference(leaves, arguments, twins, grads, memory, drawn)
+            if text is None and self.history is not None:
+                text = self.history.compare(leaves, twins, arguments)
+            return value, text
 
     cdef str difference(self, list leaves, list arguments, list twins, list grads, dict memory, list drawn):
         """How what a run on copies has left differs from what the eager step has left, or None."""
