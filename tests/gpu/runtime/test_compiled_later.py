@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 on_cpu = later.bits
-MAKERS = ("randn", "ones", "full", "zeros", "tensor")
+MAKERS = ("rand", "randn", "ones", "full", "zeros", "tensor")
 
 
 def bits(tensor):

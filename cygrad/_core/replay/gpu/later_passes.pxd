@@ -22,10 +22,12 @@ cdef class GpuPast(Past):
     cdef readonly Memory memory_of_graph
     cdef object work, settings, default
     cdef list places                # (kind, number) of each of `Memory.sources`
-    cdef list changed               # arrays outside that the step changes
+    cdef dict changed               # memory outside that the step changes: arrays of bytes by the id of the memory
+    cdef dict mutable               # the same of what it may change: all that it uses but leaves of its graph
     cdef list counts                # its version counters, and how they change
     cdef int device
-    cdef list state_before(self)
+    cdef tuple state_before(self)
+    cdef int note_memory(self, list before) except -1
     cdef int capture_all(self, Graph graph, list leaves, list arguments, list before, list twins, tuple layouts) except -1
     cdef Pass recorded(self, tuple key, Graph graph, list outputs, list arguments, list before)
     cdef int enter_memory(self, Graph graph, list leaves, list arguments, list twins) except -1

@@ -245,22 +245,42 @@ cdef class GpuPast(Past):
         cdef list versions = [(c, (<VersionCounter>c).version, (<VersionCounter>c).op_name, (<VersionCounter>c).code,
                                (<VersionCounter>c).lasti) for c, *_ in self.counts]
         positions, former = node.states
-        present = self.work.positions(), [captured_work.copied(a) for a in self.changed]
+        present = self.work.positions(), [captured_work.copied(a) for a in self.mutable.values()]
         try:
             self.work.set_back(positions)
-            for array, copy in zip(self.changed, former):
+            for array, copy in former:
                 captured_work.copy(array, copy)
             return self.function(*node.given)
         finally:
             self.work.set_back(present[0])
-            for array, copy in zip(self.changed, present[1]):
+            for array, copy in zip(self.mutable.values(), present[1]):
                 captured_work.copy(array, copy)
             for counter, version, op_name, code, lasti in versions:
                 counter.version, counter.op_name, counter.code, counter.lasti = version, op_name, code, lasti
 
-    cdef list state_before(self):
+    cdef tuple state_before(self):
         """What `again` needs to know of the time before a call."""
-        return [self.work.positions(), [captured_work.copied(a) for a in self.changed]]
+        return self.work.positions(), [(a, captured_work.copied(a)) for a in self.changed.values()]
+
+    cdef int note_memory(self, list before) except -1:
+        """Find out which memory outside the step may change: not every kernel raises a version counter. `before` are the
+        tensors that existed, with their arrays."""
+        cdef Tensor t
+        cdef set counted = {id(counter) for counter, *_ in self.counts}
+        cdef dict used = self.work.used
+        leaves = {id(end) for is_argument, end in self.edges if not is_argument}
+        self.mutable = {key: captured_work.bytes_of(mem) for key, mem in used.items()}
+        self.changed = {}
+        for t, array in before:
+            if type(array) is not gpu_class() or id(array.data.mem) not in used:
+                continue
+            key = id(array.data.mem)
+            if t.counter is not None and id(t.counter) in counted:
+                self.changed[key] = captured_work.bytes_of(used[key])
+            elif id(t) in leaves:
+                self.mutable.pop(key, None)
+        self.mutable.update(self.changed)
+        return 0
 
     # -- capturing --
 
@@ -276,6 +296,7 @@ cdef class GpuPast(Past):
                     raise
                 self.refused[key] = str(reason)
         self.dense = self.passes[dense]
+        self.note_memory(before)
         self.enter_memory(graph, leaves, arguments, twins)
         watch(self, graph, arguments, leaves)
         return 0

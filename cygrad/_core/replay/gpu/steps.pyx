@@ -361,7 +361,7 @@ cdef class GpuProgram:
             found.append((<Twin>r).fresh(memories) if type(r) is Twin else r if isinstance(r, Tensor) else
                          arguments[r] if r >= 0 else found[-1 - r])
         if self.history is not None:
-            states = tuple(self.history.state_before())
+            states = self.history.state_before()
             self.history.memory_of_graph.vacate()
         self.work.launch([(<Tensor>t).array for t in arguments])
         for room, memory in memories.items():
@@ -440,12 +440,9 @@ cdef class GpuProgram:
     cdef int enter_history(self, work, Graph graph, dict before, list arguments, list leaves, flatten) except -1:
         """Have the backward pass of results captured; raises Unfit."""
         cdef GpuPast past = GpuPast()
-        cdef set counted = {id(counter) for counter, *_ in self.counts}
         past.begin(graph, leaves, outputs_of(leaves, before), flatten, self.outside, self.modes)
         past.memory_of_graph, past.work, past.device = Memory(work), work, self.device
         past.settings, past.default, past.counts = self.settings, self.default, self.counts
-        past.changed = [(<External>e).tensor.array for e in self.outside
-                        if (<External>e).tensor.counter is not None and id((<External>e).tensor.counter) in counted]
         for r in self.results:
             if type(r) is Twin:
                 (<Twin>r).grad_fn, (<Twin>r).output_nr = None, 0
@@ -539,6 +536,8 @@ cdef class GpuProgram:
             twins = [captured_work.copied((<Twin>r).array) if type(r) is Twin else None for r in self.results]
             grads = [None if made is None else captured_work.copied((<Twin>made).array) for _, made in self.grads]
             drawn = self.work.positions()
+            if self.history is not None:
+                self.history.changed.update(self.work.changes(memory))
             self.work.exchange(memory)
             self.work.set_back(positions)
             value = call()

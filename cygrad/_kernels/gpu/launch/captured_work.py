@@ -227,9 +227,17 @@ class CapturedWork:
             _whole(mem).copy_from_device_async(former[key].data, mem.size)
             former[key] = present
 
+    def changes(self, snapshot):
+        """Return the memory from elsewhere that is not as in a snapshot, as arrays of bytes by the id of its object.
+
+        Waits for the GPU.
+        """
+        now = {key: bytes_of(mem) for key, mem in self.used.items()}
+        return {key: a for key, a in now.items() if not are_equal(a, snapshot[key])}
+
     def is_as(self, snapshot):
         """Whether the memory from elsewhere is as in a snapshot. Waits for the GPU."""
-        return all(are_equal(bytes_of(mem), snapshot[key]) for key, mem in self.used.items())
+        return not self.changes(snapshot)
 
 
 class _Order:
