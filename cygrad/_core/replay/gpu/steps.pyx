@@ -13,7 +13,9 @@ two calls have shown before that the step changes nothing else.
     replay    tests what `Program` tests (Note [Captured steps]), launches the graph, and leaves what eager leaves
 
 What a graph reads is fixed: numbers, and tensors in main memory, would be those of the captured call. So no step is
-captured that can reach a tensor in main memory, and numbers of optimizers are compared in each call.
+captured that can reach a tensor in main memory with more than one element. Those with one element are out of reach while
+the graph is captured, but for optimizers, whose rates and counts of steps each replay reads anew (Note [Host numbers] in
+`_kernels/gpu/optim/host_numbers.py`).
 """
 
 cimport cython
@@ -37,6 +39,7 @@ from cygrad._core.engine.streams import place_of
 from cygrad._core.registry.several_gpus import attend_captures
 from cygrad._core.replay.gpu.twins import Line
 from cygrad._core.replay.histories import graph_of, leaves_of, objects_kept_by
+from cygrad._core.replay.numbers import follow_on_gpu
 from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
 from cygrad._core.replay.program import MISS
 from cygrad._core.replay.results import add_arguments, check_graph, has_others
@@ -49,10 +52,11 @@ from cygrad._library import later
 graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")      # both are needed only on GPUs
 captured_work = later("cygrad._kernels.gpu.launch.captured_work")
 cudnn = later("cygrad._kernels.gpu.libraries.cudnn")
+host_numbers = later("cygrad._kernels.gpu.optim.host_numbers")
 
 cdef object _miss = MISS
 
-IN_MEMORY = "a tensor in main memory can be reached, whose values a graph cannot read anew"
+IN_MEMORY = "a tensor of several elements in main memory can be reached, whose values a graph cannot read anew"
 
 
 def are_on_gpu(tensors):
@@ -122,19 +126,26 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
     if reason:
         return call(), Refusal(reason, None, None)
     before, standing = formers(), positions()
-    value = call()
+    host = host_numbers.HostWork(True)
+    former = follow_on_gpu(host)
+    try:
+        value = call()
+    finally:
+        follow_on_gpu(former)
     if positions() != standing:
         return value, Refusal("random numbers are drawn in main memory", None, None)
     cdef GpuProgram program = GpuProgram.__new__(GpuProgram)
     program.joins, program.layouts = joins, layouts
     program.has_passed = passes_begun() != passes
+    program.released = host.places
+    program.out_of_reach = [t for t in reachable if type((<Tensor>t).array) is ndarray]
     program.device, program.sees_grads = current_device(), sees_grads or program.has_passed
     try:
         with resting_collector():
             for t in arguments:
                 if (<Tensor>t).array is not (<Former>before[id(t)]).array:
                     raise Unfit("an argument gets other memory")
-            changed = changes_of(before, arguments, program.device)
+            changed = changes_of(before, arguments, program.device, None)
             leaves = flatten(value)
             graph = program.graph_of(leaves, arguments, before, changed[0])
             check_leftovers(before, leaves, changed[0], graph)
@@ -159,7 +170,7 @@ cdef object unfit_tensors(list arguments, tuple reachable):
         if not captured_work.has_room(t.array):
             return "an argument is a small part of the memory that it spans, or runs backwards"
     for t in reachable:
-        if type(t.array) is ndarray and t.array.size:
+        if type(t.array) is ndarray and t.array.size > 1:
             return IN_MEMORY
         if type(t.array) is not ndarray and not is_here(t.array, device):
             return "a tensor outside of the step is not in the memory of the current GPU"
@@ -173,8 +184,10 @@ cdef int check_histories(list arguments) except -1:
     return 0
 
 
-cdef tuple changes_of(dict before, list arguments, int device):
-    """([(Former, new grad) of each tensor whose `grad` was changed], {id of a counter: its change}); raises Unfit."""
+cdef tuple changes_of(dict before, list arguments, int device, object counts_of_steps):
+    """([(Former, new grad) of each tensor whose `grad` was changed], {id of a counter: its change}); raises Unfit.
+
+    `counts_of_steps` are ids of arrays in main memory that may change; None if that is not known yet."""
     cdef Former seen
     cdef Tensor t
     cdef dict counts = {}
@@ -191,7 +204,8 @@ cdef tuple changes_of(dict before, list arguments, int device):
         if version_of(t) != seen.version and not t.flags & IS_INFERENCE:
             if id(t) in given:
                 raise Unfit("an argument is changed in place")
-            if not is_here(t.array, device):
+            if not is_here(t.array, device) and not (type(t.array) is ndarray and (
+                    counts_of_steps is None or id(t.array) in counts_of_steps)):
                 raise Unfit("a tensor that is not in the memory of the GPU is changed")
             counts[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
                                      (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
@@ -233,6 +247,9 @@ cdef class GpuProgram:
     cdef int device
     cdef bint sees_grads, joins, has_passed, is_running
     cdef readonly GpuPast history       # None if results have none, or one that has been used up
+    cdef object host                    # a `HostWork`: numbers that are read anew; None if there are none
+    cdef list released                  # (dictionary, key) of those that were followed in the second call
+    cdef list out_of_reach              # tensors in main memory that the captured call must not read
     cdef tuple layouts                  # of gradients that may come, besides dense ones
     cdef object work                    # a `CapturedWork`; None before `check`
     cdef list guards                    # a GpuArgument for each argument
@@ -282,8 +299,8 @@ cdef class GpuProgram:
 
     @property
     def live(self):
-        """What a replay reads anew: nothing, since a graph holds its numbers."""
-        return []
+        """(dictionary, key) of each value that a replay reads anew."""
+        return self.released
 
     def why_missed(self):
         """The guard that failed in the last replay, or None."""
@@ -341,6 +358,8 @@ cdef class GpuProgram:
             place = bisect_right(self.lows, low) - 1
             if place >= 0 and low < self.highs[place] or place + 1 < len(self.lows) and self.lows[place + 1] < high:
                 return "an argument shares memory with a tensor that the step uses"
+        if self.host is not None and not self.host.refresh():
+            return f"a number that decides what is done was changed: {self.host.missed}"
         return None
 
     cdef list run(self, list arguments, tuple call):
@@ -364,6 +383,8 @@ cdef class GpuProgram:
             states = self.history.state_before()
             self.history.memory_of_graph.vacate()
         self.work.launch([(<Tensor>t).array for t in arguments])
+        if self.host is not None:
+            self.host.commit()
         for room, memory in memories.items():
             if type(room) is not Twin:
                 room.fill(memory)
@@ -387,7 +408,9 @@ cdef class GpuProgram:
         cdef Tensor t
         before = formers()
         work = captured_work.CapturedWork(self.device, self.joins)
-        self.history = None
+        host = host_numbers.HostWork()
+        followed_before = follow_on_gpu(host)
+        self.history = self.host = None
         given = [(<Tensor>t).array for t in arguments]
         failure = None
         self.modes, self.default = thread_state().modes, default_dtype()
@@ -400,8 +423,14 @@ cdef class GpuProgram:
                     attend_captures(graph_capture.keep)
                     for t, array in zip(arguments, work.taken):
                         t.array = array
+                    for t in self.out_of_reach:
+                        t.array = host_numbers.Absent(t.array)
                     value = call()
                     graph_capture.settle()
+                    for t in self.out_of_reach:
+                        if type(t.array) is host_numbers.Absent:
+                            t.array = t.array.held
+                self.take_host(work, host)
                 leaves = flatten(value)
                 graph = self.enter(work, before, arguments, leaves)
                 if graph is not None:
@@ -411,6 +440,7 @@ cdef class GpuProgram:
         except Exception as error:
             failure = f"it cannot be captured as a graph: {(str(error) or type(error).__name__).splitlines()[0]}"
         finally:
+            follow_on_gpu(followed_before)
             set_stream(former)
             attend_captures(graph_capture.keep if graph_capture.captures else None)
             for seen in before.values():
@@ -418,6 +448,16 @@ cdef class GpuProgram:
         if failure is not None:
             raise Unfit(failure)
         self.work = work
+        return 0
+
+    cdef int take_host(self, work, host) except -1:
+        """Take over what the captured call has computed in main memory; raises Unfit."""
+        missing = {(id(owner), key) for owner, key in self.released}
+        missing.difference_update([(id(owner), key) for owner, key in host.places])
+        if missing:
+            raise Unfit("a number of an optimizer is read in another way than in the call before")
+        if host.actions:
+            self.host = work.host = host
         return 0
 
     cdef Graph graph_of(self, list leaves, list arguments, dict before, list grads):
@@ -458,7 +498,8 @@ cdef class GpuProgram:
         cdef Tensor t
         cdef dict at = {}, outside = {}, places = {id(t): i for i, t in enumerate(arguments)}
         cdef Rooms rooms = Rooms(work, self.device)
-        grads, counts = changes_of(before, arguments, self.device)
+        grads, counts = changes_of(before, arguments, self.device,
+                                   set() if self.host is None else set(map(id, self.host.arrays)))
         graph = self.graph_of(leaves, arguments, before, grads)
         check_leftovers(before, leaves, grads, graph)
         ends = set() if graph is None else {id(t) for t in leaves_of(graph)}
@@ -570,6 +611,8 @@ cdef class GpuProgram:
                 return f"the grad of a tensor of shape {tuple((<External>e).array.shape)} differs"
         if not self.work.is_as(memory):
             return "a tensor outside of the step differs"
+        if self.host is not None and not self.host.is_as_done():
+            return "it leaves other counts of steps"
         if self.work.positions() != drawn:
             return "it draws other random numbers"
         return None

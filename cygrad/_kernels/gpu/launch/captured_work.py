@@ -115,6 +115,7 @@ class CapturedWork:
     def __init__(self, device, joins=True, after=None):
         self.device, self.joins = device, joins
         self.taken: list[Any] = []
+        self.host: Any = None  # the `HostWork` whose numbers the graph reads, if there is any
         self._after = after
         self._order = _Order() if after is None else after._order
         self._on: Any = None if after is None else after._on
@@ -185,6 +186,8 @@ class CapturedWork:
             copy(own, array)
         for numbers, (start, count) in self._capture.drawn.items():
             set_start(numbers, count, start)
+        if self.host is not None:
+            self.host.send()
         self._graph.launch()
 
     def wait_for_last(self) -> None:
