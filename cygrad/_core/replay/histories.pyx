@@ -495,7 +495,9 @@ def further_blocks(Past past not None, Py_ssize_t n_arguments, list blocks):
 
 cdef object one_element(object array):
     """An array of the same kind, dtype and shape, whose memory is one element."""
-    return captured_work.expanded(array) if type(array) is gpu_class() else np.broadcast_to(np.zeros((), array.dtype), array.shape)
+    if type(array) is gpu_class():
+        return captured_work.expanded(array)
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
 
 
 cdef int watch(Past past, Graph graph, list arguments, list leaves) except -1:

@@ -8,6 +8,7 @@ import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn, optim
 from cygrad._core.graph.internals import array_of
+from cygrad._core.replay.parts import pass_over
 from cygrad._kernels.device import cupy_library, gpu_forms
 
 pytestmark = pytest.mark.skipif(
@@ -135,6 +136,44 @@ def test_gradients_that_add_up():
         assert [bits(p.grad) for p in model.parameters()] == [bits(p.grad) for p in other.parameters()]
 
 
+CLEARED = "a tensor outside of the step has a grad, or has none any more, or has another"
+
+
+def adds_up_as_eager(change):
+    """Whether gradients that are changed between calls are as eager's."""
+    model, other = network(), network()
+
+    @torch.compile
+    def step(x, y):
+        F.cross_entropy(model(x), y).backward()
+
+    for i in range(9):
+        for each in (model, other):
+            if i in (6, 8):
+                for p in each.parameters():
+                    change(p)
+        step(*batch(i))
+        F.cross_entropy(other(batch(i)[0]), batch(i)[1]).backward()
+        grads = [[None if p.grad is None else bits(p.grad) for p in each.parameters()] for each in (model, other)]
+        if grads[0] != grads[1]:
+            return False
+    assert explained(step).replays >= 3, explained(step)
+    return True
+
+
+@pytest.mark.parametrize("change", ["clear", "replace"])
+def test_gradients_that_change_between_calls(change):
+    def act(p):
+        p.grad = None if change == "clear" else torch.ones_like(p)
+
+    assert adds_up_as_eager(act)
+    pass_over({CLEARED})
+    try:
+        assert not adds_up_as_eager(act)
+    finally:
+        pass_over(None)
+
+
 def test_inference_of_a_module():
     model, eager = network(), network()
     compiled = torch.compile(model.forward)
@@ -258,7 +297,9 @@ COUNTING = {
     "Adam": lambda p: optim.Adam(p, lr=0.01),
     "AdamW": lambda p: optim.AdamW(p, lr=0.01, amsgrad=True, maximize=True),
     "decaying Adam": lambda p: optim.Adam(p, lr=0.01, weight_decay=0.1),
-    "two groups": lambda p: optim.Adam([{"params": [q], "betas": (0.1 * (i + 1), 0.9)} for i, q in enumerate(p)], lr=0.01),
+    "two groups": lambda p: optim.Adam(
+        [{"params": [q], "betas": (0.1 * (i + 1), 0.9)} for i, q in enumerate(p)], lr=0.01
+    ),
     "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
     "Adadelta": lambda p: optim.Adadelta(p, lr=0.1),
     "Adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1),
@@ -403,6 +444,41 @@ def test_within_a_graph_of_the_user():
     g.replay()
     assert y.tolist() == [6.0] * 4
     torch.cuda.graph.default_capture_stream = None
+
+
+def weighted():
+    weight = made(4).requires_grad_()
+    return lambda x: x * weight
+
+
+def with_ones():
+    return lambda x: x.float() * torch.ones(4, device="cuda")
+
+
+NEEDED = {
+    "a mode of the thread differs": (weighted, lambda: torch.set_grad_enabled(False)),
+    "the default dtype differs": (with_ones, lambda: torch.set_default_dtype(torch.float64)),
+}
+
+
+@pytest.mark.parametrize("reason", NEEDED)
+def test_each_guard_is_needed(reason):
+    make, change = NEEDED[reason]
+    step, x = make(), made(4)
+    compiled = replaying(step, x)
+    try:
+        change()
+        expected = step(x)
+        pass_over({reason})
+        stale = compiled(x)
+        pass_over(None)
+        found = compiled(x)
+    finally:
+        pass_over(None)
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)
+    assert (bits(found), found.requires_grad) == (bits(expected), expected.requires_grad)
+    assert (bits(stale), stale.requires_grad) != (bits(expected), expected.requires_grad)
 
 
 # --- What is not replayed ----------------------------------------------------------------------

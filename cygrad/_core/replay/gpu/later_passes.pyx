@@ -15,7 +15,6 @@ change them through `data`: passes read them anew, as eager ones do.
 
 cimport cython
 
-from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor, VersionCounter, grad_fn_of, wrap
 from cygrad._core.replay.gpu.twins cimport Twin, is_here
 from cygrad._core.replay.graphs cimport Graph, inner_gradients, placeholder

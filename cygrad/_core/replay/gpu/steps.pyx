@@ -22,15 +22,15 @@ cimport cython
 
 from cygrad._core.engine.run cimport passes_begun
 from cygrad._core.graph.inplace cimport set_grad
-from cygrad._core.graph.tensor cimport REQUIRES_GRAD, IS_INFERENCE, Tensor, VersionCounter, grad_fn_of, version_of
+from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, grad_fn_of
+from cygrad._core.replay.gpu.changes cimport Former, changes_of, check_leftovers, formers
 from cygrad._core.replay.gpu.later_passes cimport GpuPast, Memory
 from cygrad._core.replay.gpu.twins cimport GpuArgument, Rooms, Twin, is_here
 from cygrad._core.replay.graphs cimport Graph
-from cygrad._core.replay.parts cimport External, external_of, is_plain_now
+from cygrad._core.replay.parts cimport External, external_of, is_plain_now, matters
 from cygrad._core.runtime.thread_state cimport thread_state
 from cygrad._core.types.dtypes cimport default_dtype
 
-import gc
 from bisect import bisect_right
 
 from numpy import ndarray
@@ -38,12 +38,12 @@ from numpy import ndarray
 from cygrad._core.engine.streams import place_of
 from cygrad._core.registry.several_gpus import attend_captures
 from cygrad._core.replay.gpu.twins import Line
-from cygrad._core.replay.histories import graph_of, leaves_of, objects_kept_by
+from cygrad._core.replay.histories import graph_of, leaves_of
 from cygrad._core.replay.numbers import follow_on_gpu
 from cygrad._core.replay.parts import Refusal, Unfit, is_plain_state
 from cygrad._core.replay.program import MISS
-from cygrad._core.replay.results import add_arguments, check_graph, has_others
-from cygrad._core.replay.situation import living_tensors, resting_collector
+from cygrad._core.replay.results import check_graph
+from cygrad._core.replay.situation import resting_collector
 from cygrad._core.runtime.thread_state import set_stream
 from cygrad._kernels.device.cupy_library import cupy, current_device, gpu_class, on_device
 from cygrad._kernels.device.gpu_forms import extent
@@ -68,44 +68,6 @@ def are_on_gpu(tensors):
         if type((<Tensor?>t).array) is kind:
             return True
     return False
-
-
-# ----------------------------------------------------------------------------------------- what was there before
-
-@cython.final
-@cython.no_gc
-cdef class Former:
-    """A tensor that existed before a call, and what it was like."""
-
-    cdef Tensor tensor
-    cdef object array, grad, grad_fn, counter, op_name, code
-    cdef long long version
-    cdef int lasti
-    cdef unsigned int flags
-
-    def __init__(self, Tensor t not None):
-        self.tensor, self.flags = t, t.flags
-        self.array, self.grad, self.grad_fn, self.counter = t.array, t.grad_, t.grad_fn_, t.counter
-        self.version = version_of(t)
-        if t.counter is not None:
-            self.op_name, self.code, self.lasti = t.counter.op_name, t.counter.code, t.counter.lasti
-
-    cdef int put_back(self) except -1:
-        """Let the tensor be what it was."""
-        cdef Tensor t = self.tensor
-        cdef VersionCounter counter = t.counter
-        t.array, t.flags, t.grad_fn_ = self.array, self.flags, self.grad_fn
-        if t.grad_ is not self.grad:
-            set_grad(t, self.grad)
-        if counter is not None:
-            counter.version, counter.op_name, counter.code, counter.lasti = (
-                self.version, self.op_name, self.code, self.lasti)
-        return 0
-
-
-cdef dict formers():
-    """{id: Former} of each tensor that lives."""
-    return {id(t): Former(t) for t in living_tensors()}
 
 
 # ------------------------------------------------------------------------------------------------ capturing
@@ -181,55 +143,6 @@ cdef int check_histories(list arguments) except -1:
     for t in arguments:
         if (<Tensor>t).grad_fn_ is not None:
             raise Unfit("an argument has a history, which a backward pass of the step may reach")
-    return 0
-
-
-cdef tuple changes_of(dict before, list arguments, int device, object counts_of_steps):
-    """([(Former, new grad) of each tensor whose `grad` was changed], {id of a counter: its change}); raises Unfit.
-
-    `counts_of_steps` are ids of arrays in main memory that may change; None if that is not known yet."""
-    cdef Former seen
-    cdef Tensor t
-    cdef dict counts = {}
-    cdef list grads = []
-    cdef set given = {id(t) for t in arguments}
-    for seen in before.values():
-        t = seen.tensor
-        if t.array is not seen.array and id(t) not in given:
-            raise Unfit("a tensor outside of the step gets other memory")
-        if t.flags != seen.flags or t.grad_fn_ is not seen.grad_fn:
-            raise Unfit("a tensor outside of the step gets a history, or requires grad from now on, or no more")
-        if seen.counter is not None and t.counter is not seen.counter:
-            raise Unfit("a tensor outside of the step gets another version counter")
-        if version_of(t) != seen.version and not t.flags & IS_INFERENCE:
-            if id(t) in given:
-                raise Unfit("an argument is changed in place")
-            if not is_here(t.array, device) and not (type(t.array) is ndarray and (
-                    counts_of_steps is None or id(t.array) in counts_of_steps)):
-                raise Unfit("a tensor that is not in the memory of the GPU is changed")
-            counts[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
-                                     (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
-        if t.grad_ is not seen.grad:
-            if id(t) in given:
-                raise Unfit("an argument gets a gradient")
-            if t.grad_ is not None and id(t.grad_) in before:
-                raise Unfit("a tensor outside of the step becomes a gradient")
-            grads.append((seen, t.grad_))
-    return grads, counts
-
-
-cdef int check_leftovers(dict before, list leaves, list grads, Graph graph) except -1:
-    """Raise if a new tensor lives on that is neither a result nor a gradient."""
-    cdef set known = {id(t) for t in leaves}
-    known.update([id(t) for t in ([] if graph is None else objects_kept_by(graph, leaves)) if isinstance(t, Tensor)])
-    known.update([id((<Tensor>t).view.base) for t in leaves if (<Tensor>t).view is not None])
-    for t in leaves:
-        add_arguments((<Tensor>t).grad_fn_, known)
-    known.update([id(grad) for _, grad in grads])
-    if has_others(living_tensors(), before, known):
-        gc.collect()
-        if has_others(living_tensors(), before, known):
-            raise Unfit("a new tensor outlives the step")
     return 0
 
 
@@ -334,33 +247,38 @@ cdef class GpuProgram:
         cdef str reason
         cdef const char* found
         cdef Py_ssize_t i
-        if current_device() != self.device:
+        if current_device() != self.device and matters(b"another GPU is current"):
             return "another GPU is current"
-        if not is_plain_now(self.modes, False):
+        if not is_plain_now(self.modes, False) and matters(b"a mode of the thread differs"):
             return "a mode of the thread differs"
-        if default_dtype() is not self.default:
+        if default_dtype() is not self.default and matters(b"the default dtype differs"):
             return "the default dtype differs"
-        if cudnn.all_settings() != self.settings:
+        if cudnn.all_settings() != self.settings and matters(b"a setting of cuDNN or of matrix products differs"):
             return "a setting of cuDNN or of matrix products differs"
         if len(arguments) != len(self.guards):
             return "there are more arguments, or fewer"
-        if graph_capture.is_capturing():
+        if graph_capture.is_capturing() and matters(b"the stream is being captured"):
             return "the stream is being captured"
         for e in self.outside:
             found = (<External>e).misfit()
-            if found != NULL:
+            if found != NULL and matters(found):
                 return found.decode()
         for i in range(len(arguments)):
             reason = (<GpuArgument>self.guards[i]).misfit(arguments[i], self.device)
-            if reason is not None:
+            if reason is not None and matters(reason.encode()):
                 return reason
-            low, high = extent((<Tensor>arguments[i]).array)
-            place = bisect_right(self.lows, low) - 1
-            if place >= 0 and low < self.highs[place] or place + 1 < len(self.lows) and self.lows[place + 1] < high:
+            if self.is_outside((<Tensor>arguments[i]).array) and matters(
+                    b"an argument shares memory with a tensor that the step uses"):
                 return "an argument shares memory with a tensor that the step uses"
-        if self.host is not None and not self.host.refresh():
+        if self.host is not None and not self.host.refresh() and matters(b"a number that decides what is done was changed"):
             return f"a number that decides what is done was changed: {self.host.missed}"
         return None
+
+    cdef bint is_outside(self, object array) except -1:
+        """Whether an array shares memory with a tensor that the step uses."""
+        low, high = extent(array)
+        place = bisect_right(self.lows, low) - 1
+        return place >= 0 and low < self.highs[place] or place + 1 < len(self.lows) and self.lows[place + 1] < high
 
     cdef list run(self, list arguments, tuple call):
         cdef list found = [], grads = [], reused = []

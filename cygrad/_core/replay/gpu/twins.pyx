@@ -2,7 +2,6 @@
 
 cimport cython
 
-from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.spent_gradients cimport is_unshared
 from cygrad._core.graph.tensor cimport (
     VIEW_DEFAULT, Tensor, ViewMeta, counter_of, version_of, wrap)

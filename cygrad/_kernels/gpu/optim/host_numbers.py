@@ -51,9 +51,14 @@ class Absent:
 
 
 class Number(float):
-    """A setting of an optimizer: `read()` returns what it is now, or raises `Changed`."""
+    """A setting of an optimizer: `read()` returns what it is now, or raises `Changed`.
 
-    __slots__ = ("is_used", "place", "read")
+    `place` is (dictionary, key). `is_used`: it ends in a `Recipe`.
+    """
+
+    read: Any
+    place: Any
+    is_used = False
 
     def now(self, copies):
         """Return what it is now."""
@@ -61,9 +66,9 @@ class Number(float):
 
 
 class Counted(float):
-    """A count of steps."""
+    """A count of steps, in an array."""
 
-    __slots__ = ("array",)
+    array: Any
 
     def now(self, copies):
         """Return what it is now; `copies` hold the arrays that were changed so far."""
@@ -118,7 +123,10 @@ class _Count:
 
 
 class _Shared:
-    """What `shared_numbers` computes from scalars, which it changes; `scalars` are those of parameters that are alike."""
+    """What `shared_numbers` computes from scalars, which it changes.
+
+    `scalars` are those of parameters that are alike.
+    """
 
     def __init__(self, name, options, scalars, flags):
         self.name, self.options, self.scalars, self.flags = name, options, [scalars], flags
@@ -164,7 +172,7 @@ class HostWork:
     def number(self, value, place, read):
         """Return a setting as a number that is followed."""
         found = Number(value)
-        found.place, found.read, found.is_used = place, read, False
+        found.place, found.read = place, read
         self.numbers.append(found)
         return found
 

@@ -51,21 +51,21 @@ class Step(Program):
     def __init__(self, name, text, squares=()):
         super().__init__(name, "".join(f"#define S{i} W\n" for i in squares) + TEXT + text)
         self.squares = squares
-        self._own, self._followed = text, None
+        self._own = text
+        self._followed: Any = None
 
     @property
     def followed(self):
         """The same with its numbers in GPU memory, where a graph reads them anew (Note [Host numbers])."""
         if self._followed is None:
-            start, names, rest = _NUMBERS_OF.match(self._own).groups()
-            lines = [f"const {name} = live[{i}];" for i, name in enumerate(" ".join(names.split()).split(", "))]
-            text = f"{start}const double* live{rest}\n    {' '.join(lines)}"
-            self._followed = Step(self.name, text + self._own[_NUMBERS_OF.match(self._own).end() :], self.squares)
+            start, names, rest, body = _NUMBERS_OF.split(self._own)
+            read = " ".join(f"const {name} = live[{i}];" for i, name in enumerate(" ".join(names.split()).split(", ")))
+            self._followed = Step(self.name, f"{start}const double* live{rest}\n    {read}{body}", self.squares)
         return self._followed
 
 
-# The head of a step's text, its numbers, and what follows up to the body.
-_NUMBERS_OF = re.compile(r"(?s)(.*?const whole\* parts, )(.*?)(,\s+const float\* found\) \{)")
+# Splits a step's text at its numbers, and at the body.
+_NUMBERS_OF = re.compile(r"(?s)(?<=const whole\* parts, )(.*?)(,\s+const float\* found\) \{)")
 
 
 _SGD = Step(
