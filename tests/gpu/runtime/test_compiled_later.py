@@ -68,12 +68,36 @@ def cases():
             yield pytest.param(function, given, id="-".join([name, *(getattr(v, "__name__", str(v)) for v in values)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "given"), list(cases()))
 def test_as_in_main_memory(function, given):
     function(**given)
 
 
+QUICK = [
+    later.test_gradients_accumulate,
+    later.test_double_backward,
+    later.test_hooks,
+    later.test_the_error_names_the_change,
+]
+
+
+@pytest.mark.parametrize("function", QUICK)
+def test_some_as_in_main_memory(function):
+    function()
+
+
+@pytest.mark.parametrize("name", ["plain", "norms", "dropout"])
+def test_training_as_in_main_memory(name):
+    later.test_training(name, "SGD")
+
+
 # --- What only holds for graphs ----------------------------------------------------------------
+
+
+def backward(out):
+    """A pass with a dense gradient, which is captured at once."""
+    out.backward(torch.ones(out.shape, device="cuda"))
 
 
 def gradients_of_two_calls(compiled, eager):
@@ -82,8 +106,8 @@ def gradients_of_two_calls(compiled, eager):
     for call in (compiled, eager):
         first, second = (torch.full((3,), value, device="cuda", requires_grad=True) for value in (1.0, 2.0))
         one, two = call(first), call(second)
-        one.sum().backward()
-        two.sum().backward()
+        backward(one)
+        backward(two)
         found.append((bits(first.grad), bits(second.grad)))
     return found[0] == found[1]
 
@@ -107,7 +131,7 @@ def test_the_values_of_an_earlier_call_are_copied_in():
 def test_values_of_calls_without_a_pass_are_not_kept():
     compiled = torch.compile(function_of)
     for _ in range(6):
-        compiled(torch.ones(3, device="cuda", requires_grad=True)).sum().backward()
+        backward(compiled(torch.ones(3, device="cuda", requires_grad=True)))
     memory = compiled._cygrad_step.plans.plans[0].program.history.memory_of_graph
     assert memory.inner
     out = compiled(torch.ones(3, device="cuda", requires_grad=True))
@@ -115,7 +139,7 @@ def test_values_of_calls_without_a_pass_are_not_kept():
     del out
     assert node() is None
     x = torch.full((3,), 2.0, device="cuda", requires_grad=True)
-    compiled(x).sum().backward()
+    backward(compiled(x))
     assert bits(x.grad) == bits(torch.autograd.grad(function_of(x).sum(), x)[0])
 
 
@@ -128,7 +152,7 @@ def test_what_the_user_changes_behind_the_versions_is_read_anew(what):
             x = torch.full((3,), 0.5 + i, device="cuda", requires_grad=True)
             out = call(x)
             (x if what == "argument" else out).data.fill_(0.25)
-            out.sum().backward()
+            backward(out)
             found.append(bits(x.grad))
         assert found[0] == found[1]
     assert compiled._cygrad_step.replays() > 2
@@ -142,7 +166,7 @@ def test_passes_in_other_streams():
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            (found,) = torch.autograd.grad(out.sum(), x)
+            (found,) = torch.autograd.grad(out, x, torch.ones(3, device="cuda"))
         torch.cuda.current_stream().wait_stream(side)
         assert bits(found) == bits(torch.autograd.grad(function_of(x).sum(), x)[0])
     assert compiled._cygrad_step.replays() > 2
@@ -151,7 +175,7 @@ def test_passes_in_other_streams():
 def test_explanations_tell_of_passes():
     compiled = torch.compile(nn.Sequential(nn.Linear(3, 3), nn.Tanh()).cuda())
     for _ in range(6):
-        compiled(torch.ones(2, 3, device="cuda")).sum().backward()
+        backward(compiled(torch.ones(2, 3, device="cuda")))
     plan = later.step_of(compiled).plans.plans[0]
     assert any("replays a backward pass" in text for text in plan.program.effects)
     assert plan.program.memory > 0

@@ -2,8 +2,8 @@
 
 Note [Host numbers]
 -------------------
-A graph launches its kernels with the arguments of the captured call. So, while a compiled step is captured, numbers that
-an optimizer computes in main memory are passed in GPU memory instead, and computed anew for each launch of the graph:
+A graph launches its kernels with the arguments of the captured call. So, while a compiled step is captured, numbers
+that an optimizer computes in main memory are passed in GPU memory instead, and computed anew for each launch:
 
     Absent      stands for the array of each tensor in main memory, which the graph could not read anew. Whatever reads
                 it raises an error, and the step is not captured. Only counts of steps and other scalars of optimizers
