@@ -78,8 +78,8 @@ def capture(call, list arguments not None, flatten, *, bint sees_grads=True, tup
 
     `arguments` are the tensors among the arguments of the step, `reachable` the other tensors that it can reach,
     `flatten` lists the tensors of its value. If not `sees_grads`, the step looks at no `grad` but by means of a backward
-    pass. `joins`: launch elementwise functions together. `positions()` tells where random numbers in main memory stand. `layouts`
-    are those of the gradients of a later backward pass, besides dense ones.
+    pass. `joins`: launch elementwise functions together. `positions()` tells where random numbers in main memory
+    stand. `layouts` are those of the gradients of a later backward pass, besides dense ones.
     """
     cdef unsigned long long passes = passes_begun()
     reason = unfit_tensors(arguments, reachable) or is_plain_state()
@@ -365,7 +365,7 @@ cdef class GpuProgram:
                 seen.put_back()
         if failure is not None:
             raise Unfit(failure)
-        self.work = work
+        self.work, self.out_of_reach = work, []
         return 0
 
     cdef int take_host(self, work, host) except -1:
