@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.cpu.optim.formulas import shared_numbers
+from cygrad._kernels.device.followed import current_work as following
+from cygrad._kernels.device.followed import follow as follow
 from cygrad._kernels.gpu.launch.program import Program
 from cygrad._kernels.gpu.runtime.graph_capture import current
 
@@ -255,21 +257,6 @@ class HostWork:
     def is_as_done(self):
         """Whether the arrays are as `commit` would leave them."""
         return all(array.tobytes() == copy.tobytes() for array, copy in self.copies.values())
-
-
-_work: HostWork | None = None
-
-
-def follow(work):
-    """Have `work` follow what optimizers of this thread compute, or nothing any more; return what did before."""
-    global _work
-    former, _work = _work, work
-    return former
-
-
-def following():
-    """Return what follows the optimizers of this thread, or None."""
-    return _work if _work is not None and _work.is_here() else None
 
 
 def recipe(function, sources):
