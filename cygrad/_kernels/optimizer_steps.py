@@ -5,12 +5,26 @@ import numpy as np
 import cygrad._kernels.cpu.optim.formulas as formulas
 import cygrad._kernels.cpu.optim.optim as optim
 from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta, is_sparse
+from cygrad._kernels.device.followed import following, is_followed
 from cygrad._kernels.tape.tape import refuse_step
 
-count_steps = optim.count_steps  # for arrays in memory
 any_complex = optim.any_complex  # for all arrays
-shared_numbers = formulas.shared_numbers
 FORMULA_OPTIONS = formulas.OPTIONS
+is_followed_on_gpu = is_followed
+
+
+def count_steps(arrays):
+    """`optim.count_steps` of arrays in memory, or of what stands for them while a step is captured on a GPU."""
+    work = following(arrays)
+    return optim.count_steps(arrays) if work is None else work.count(arrays)
+
+
+def shared_numbers(name, options, scalars, *flags):
+    """`formulas.shared_numbers`, also of what stands for options and scalars while a step is captured on a GPU."""
+    work = following(scalars, options[0])
+    if work is None:
+        return formulas.shared_numbers(name, options, scalars, *flags)
+    return work.shared_numbers(name, options, scalars, *flags)
 
 
 def keep_for_graphs(arrays):

@@ -428,6 +428,7 @@ def _capturer(kind: Kind, survey: Survey, signature: Signature) -> Callable[...,
             reachable=reachable,
             joins=kind.joins,
             positions=_positions(survey),
+            layouts=kind.layouts,
         )
     return functools.partial(capture, sees_grads=sees_grads, reads_grads=kind.watch.reads_grads, layouts=kind.layouts)
 

@@ -13,6 +13,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
+from cygrad._kernels.optimizer_steps import is_followed_on_gpu
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.optim._for_packages import _default_to_fused_or_foreach as _default_to_fused_or_foreach
 from cygrad.optim._for_packages import _device_dtype_check_for_fused as _device_dtype_check_for_fused
@@ -181,7 +182,7 @@ class Optimizer:
         groups = self.param_groups
         if all(group["capturable"] or not group["params"][0].is_cuda for group in groups if group["params"]):
             return
-        if cygrad.cuda.is_current_stream_capturing():
+        if cygrad.cuda.is_current_stream_capturing() and not is_followed_on_gpu():
             raise RuntimeError(
                 f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
                 "param_groups' capturable is False."

@@ -186,6 +186,7 @@ INWARD = {
     ("cygrad/optim/optimizer.py", "cygrad.utils._foreach_utils"),
     ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/sgd.py", "cygrad._core.replay.numbers"),
+    ("cygrad/optim/optimizer.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/swa_utils.py", "cygrad._core.replay.decisions"),
     ("cygrad/serialization/_pickler.py", "cygrad._core.registry.wrappers"),  # tensors without elements
@@ -235,6 +236,7 @@ GPU_ONLY = {
     "base/joining.py": "a part of base/arrays.py: no form, but a kernel that its forms launch",
     "image/implicit_convolution.py": "a part of image/convolution.py: no form, but kernels that its forms launch",
     "nn/attention_streams.py": "a part of nn/attention.py: no form, but kernels that its forms launch",
+    "optim/host_numbers.py": "numbers that captured steps of optimizers read anew: no form",
     "nn/attention_views.py": "a part of nn/attention.py: what its kernels have in common",
     "nn/recurrent_loops.py": "a part of nn/recurrent.py: no form, but kernels that its forms launch",
     "optim/counted_formulas.py": "for steps that are counted on a GPU",

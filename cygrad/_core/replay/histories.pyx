@@ -46,6 +46,10 @@ from cygrad._core.errors import messages
 from cygrad._core.replay.casts import situation_of_pass, within
 from cygrad._core.replay.parts import Unfit
 from cygrad._core.replay.program import MISS
+from cygrad._kernels.device.cupy_library import gpu_class
+from cygrad._library import later
+
+captured_work = later("cygrad._kernels.gpu.launch.captured_work")      # needed only on GPUs
 
 cnp.import_array()
 
@@ -58,47 +62,23 @@ MOST_LAYOUTS = 8
 # ----------------------------------------------------------------------------------------------- capture
 
 
-@cython.final
-cdef class Saved:
-    """A value that a node of the eager graph has saved."""
-    cdef object place               # (kind, number) of the tensor whose memory it is: see Past.watched
-    cdef Node node                  # names the node in errors, without its graph
-    cdef Tensor value               # describes the value in errors
-    cdef bint is_result
-
-
-@cython.final
-cdef class Pass:
-    """The backward pass for gradients of one layout."""
-    cdef Program program
-    cdef list arrives               # of each edge of the node: which result of the program is its gradient, or -1
-    cdef set reads                  # (kind, number) of what is watched, as far as the pass reads it; None: all
-
-
 def are_there(grads):
     """The gradients that there are."""
     return [grad for grad in grads if grad is not None]
 
 
 @cython.final
+cdef class Saved:
+    pass
+
+
+@cython.final
+cdef class Pass:
+    pass
+
+
 cdef class Past(History):
     """The history of a program's results; see Note [Later backward passes]."""
-    cdef readonly list outputs      # the results with a history
-    cdef list edges                 # of the node: (True, number of the argument) or (False, tensor)
-    cdef int from_arguments         # the first edges
-    cdef list further               # the edges from the fourth on, if all nodes share them
-    cdef list memory                # of each block: (True, result) or (False, further result) that is on it, or None
-    cdef list needed                # of the arguments, and after them of the blocks: whether a pass reads it
-    cdef readonly list watched      # (kind, number) of tensors whose versions are compared
-    cdef list saved                 # of Saved: all that the eager graph has saved
-    cdef readonly dict passes       # {key of the layout: Pass}
-    cdef Pass dense                 # that for dense gradients of all results
-    cdef readonly dict refused      # {key: why such a pass cannot be replayed}
-    cdef Program program            # whose history this is
-    cdef dict casts                 # {number of an output that is the cast of a parameter: the edge to that}
-    cdef object flatten
-    cdef object function, guard, learn      # set by `bind`
-    cdef dict unknown               # {key: how many passes were of that layout, which is not captured}
 
     @property
     def layouts(self):
@@ -139,10 +119,23 @@ cdef class Past(History):
             t.grad_fn_, t.output_nr_ = node, nr
         return found
 
+    cdef int begin(self, Graph graph, list leaves, list outputs, object flatten, list outside, unsigned int modes) except -1:
+        """Take over what is known before any pass is captured."""
+        self.flatten, self.outputs, self.edges, self.outside, self.modes = flatten, outputs, graph.edges, outside, modes
+        self.passes, self.refused, self.unknown, self.n_results = {}, {}, {}, len(leaves)
+        self.from_arguments = sum([1 for is_argument, _ in graph.edges if is_argument])
+        if self.from_arguments <= 3 < len(self.edges):
+            self.further = [(t, (<Tensor>t).output_nr_) for _, t in self.edges[3:]]
+        return 0
+
     cdef Tensor tensor_at(self, object kind, Py_ssize_t i, list found, list arguments):
         if kind is GIVEN:
             return arguments[i]
-        return found[i] if kind is RESULT else (<External>self.program.outside[i]).tensor
+        return found[i] if kind is RESULT else (<External>self.outside[i]).tensor
+
+    cdef bint takes(self, tuple grads) except -1:
+        """Whether programs may be given these gradients, if they have the right layout."""
+        return are_plain(grads)
 
     cdef list memory_of(self, list found, list arguments):
         """Tensors on what passes read of a run: of the arguments, and the memory that it gave."""
@@ -251,9 +244,7 @@ cdef class Past(History):
             made.reads = {(GIVEN, i) for i in range(len(arguments)) if len(given) + i in used}
             made.reads.update([(RESULT, i) for k, (is_result, i) in enumerate(self.memory)
                                if is_result and len(given) + len(arguments) + k in used])
-            outside = {id((<External>e).tensor) for e in program.outside}
-            made.reads.update([(OUTSIDE, i) for i, e in enumerate(self.program.outside)
-                               if id((<External>e).tensor) in outside])
+            made.reads.update(places_of(program.outside, self.outside))
         return made
 
     # -- passes as they are written ---------------------------------------------------------------------------
@@ -262,7 +253,7 @@ cdef class Past(History):
         """The gradients of a pass that cannot be replayed: from a graph that is made once more."""
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes
-        cdef list current, outputs
+        cdef list outputs
         cdef const char* reason
         if self.function is None or node.given is None:
             raise RuntimeError(messages.COMPILED_BACKWARD.format("its function is not known"))
@@ -271,22 +262,16 @@ cdef class Past(History):
         for (kind, i), counter, version in zip(self.watched, node.counters, node.versions):
             if kind is not RESULT and (<VersionCounter>counter).version != version:
                 raise RuntimeError(messages.COMPILED_BACKWARD.format("a tensor that it reads was changed in place"))
-        for external in self.program.outside:
+        for external in self.outside:
             reason = (<External>external).misfit()
             if reason != NULL:
                 raise RuntimeError(messages.COMPILED_BACKWARD.format(reason.decode()))
-        current = [(<Live>each).saved() for each in self.program.lives]
-        state.modes = self.program.modes
+        state.modes = self.modes
         unwanted_outside, state.unwanted, state.spare = state.unwanted, 0, NULL
         try:
-            drawn, changed = node.states
-            for each, former in zip(self.program.lives, drawn or ()):
-                (<Live>each).restore(former)
-            leaves = self.program.again(lambda: self.function(*node.given), self.flatten, changed)
+            leaves = self.again(node)
         finally:
             state.modes, state.unwanted = modes, unwanted_outside
-            for each, former in zip(self.program.lives, current):
-                (<Live>each).restore(former)
         outputs = [leaves[i] for i in self.outputs]
         found = inner_gradients(outputs, grads, self.edges, node.arguments, unwanted, create, create)
         if create and state.run != NULL:
@@ -304,6 +289,18 @@ cdef class Past(History):
             found[self.casts[nr]] = grad.to((<tuple>self.edges[self.casts[nr]])[1].dtype)
         return found
 
+    cdef list again(self, CompiledFunctionBackward node):
+        """Call the function of a node once more, as then, but without its effects; return its tensors."""
+        cdef list current = [(<Live>each).saved() for each in self.program.lives]
+        try:
+            drawn, changed = node.states
+            for each, former in zip(self.program.lives, drawn or ()):
+                (<Live>each).restore(former)
+            return self.program.again(lambda: self.function(*node.given), self.flatten, changed)
+        finally:
+            for each, former in zip(self.program.lives, current):
+                (<Live>each).restore(former)
+
     cdef int note_unknown(self, tuple key) except -1:
         """A pass is of a layout that is not captured: have it captured if it comes again."""
         cdef Py_ssize_t n
@@ -314,6 +311,12 @@ cdef class Past(History):
         if n == 2:
             self.learn(key)
         return 0
+
+
+cdef list places_of(list externals, list outside):
+    """Where these are in a list of further tensors: (OUTSIDE, number) of each."""
+    cdef set wanted = {id((<External>e).tensor) for e in externals}
+    return [(OUTSIDE, i) for i, e in enumerate(outside) if id((<External>e).tensor) in wanted]
 
 
 cdef cnp.ndarray bytes_of(Block block):
@@ -329,13 +332,6 @@ cdef cnp.ndarray bytes_of(Block block):
 @cython.trashcan(True)
 cdef class CompiledFunctionBackward(Node):
     """The node of the results of a compiled function."""
-    cdef Past past
-    cdef list saved                 # tensors on the memory that passes read, or None, in the order of `needed`
-    cdef list arguments             # of the program
-    cdef tuple given                # the arguments of the function
-    cdef list counters, versions    # of what is watched
-    cdef bint is_passed             # whether the edges lead to the graph of the function, made once more
-    cdef tuple states               # of random numbers before the call, and copies of what it changed
 
     cdef object call(self, object grad):
         cdef ThreadState* state = thread_state()
@@ -353,7 +349,7 @@ cdef class CompiledFunctionBackward(Node):
             return grads
         if len(self.past.edges) < 64:
             unwanted &= ((<unsigned long long>1) << len(self.past.edges)) - 1
-        if not state.modes & NO_GRAD or not are_plain(grads):
+        if not state.modes & NO_GRAD or not self.past.takes(grads):
             self.check_versions(None)
             return self.past.as_written(self, grads, unwanted, not state.modes & NO_GRAD)
         key = (tuple([layout_of(each) for each in grads]), unwanted, None if asks_nobody() else situation_of_pass())
@@ -462,8 +458,8 @@ def kept_by(Graph graph not None):
     return [t for _, _, t in graph.kept()]
 
 
-def arrays_kept_by(Graph graph not None, list leaves):
-    """All arrays that a graph and its results keep, also those in objects that rules keep for themselves."""
+def objects_kept_by(Graph graph not None, list leaves):
+    """All objects that a graph and its results keep, also those in objects that rules keep for themselves."""
     cdef list todo = [*graph.nodes, *leaves], found = []
     cdef set seen = set(map(id, todo))
     while todo:
@@ -471,11 +467,19 @@ def arrays_kept_by(Graph graph not None, list leaves):
             if id(value) in seen or isinstance(value, _NOT_FOLLOWED):
                 continue
             seen.add(id(value))
-            if isinstance(value, np.ndarray):
-                found.append(value)
-            else:
+            found.append(value)
+            if not is_array(value):
                 todo.append(value)
     return found
+
+
+def arrays_kept_by(Graph graph not None, list leaves):
+    """The arrays among `objects_kept_by`."""
+    return [value for value in objects_kept_by(graph, leaves) if is_array(value)]
+
+
+cdef bint is_array(object value) except -1:
+    return isinstance(value, np.ndarray) or type(value) is gpu_class()
 
 
 _NOT_FOLLOWED = (Node, OpDef, type, ModuleType, FunctionType, CodeType, str, int, float, bytes)
@@ -492,14 +496,11 @@ def past_of(Program program not None, Graph graph not None, list arguments, list
     is on each block, or None. Raises Unfit."""
     cdef Past past = Past()
     cdef Py_ssize_t k = len(leaves)
-    past.program, past.flatten, past.outputs, past.edges = program, flatten, outputs, graph.edges
-    past.passes, past.refused, past.unknown, past.n_results = {}, {}, {}, len(leaves)
+    past.program = program
+    past.begin(graph, leaves, outputs, flatten, program.outside, program.modes)
     ends = {id(t): i for i, (is_argument, t) in enumerate(graph.edges) if not is_argument}
     past.casts = {outputs.index(n_shown + i): ends[id(t)] for i, t in enumerate(program.values) if id(t) in ends}
-    past.from_arguments = sum([1 for is_argument, _ in graph.edges if is_argument])
     past.memory = [(False, -1) if place is None else (True, place) for place in places]
-    if past.from_arguments <= 3 < len(past.edges):
-        past.further = [(t, (<Tensor>t).output_nr_) for _, t in past.edges[3:]]
     if not any([i < n_shown for i in outputs]):
         n_shown = len(leaves)
     past.capture(by, graph, leaves, arguments, blocks, layouts, n_shown)
@@ -516,6 +517,13 @@ def further_blocks(Past past not None, Py_ssize_t n_arguments, list blocks):
     return [block for i, block in enumerate(blocks) if past.needed[n_arguments + i] and not past.memory[i][0]]
 
 
+cdef object one_element(object array):
+    """An array of the same kind, dtype and shape, whose memory is one element."""
+    if type(array) is gpu_class():
+        return captured_work.expanded(array)
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+
+
 cdef int watch(Past past, Graph graph, list arguments, list leaves) except -1:
     """Note which values the nodes save, to compare their versions later."""
     cdef Tensor t
@@ -524,7 +532,7 @@ cdef int watch(Past past, Graph graph, list arguments, list leaves) except -1:
     cdef dict known = {}
     cdef list found = []
     past.watched = []
-    for kind, tensors in ((GIVEN, arguments), (OUTSIDE, [(<External>e).tensor for e in past.program.outside]),
+    for kind, tensors in ((GIVEN, arguments), (OUTSIDE, [(<External>e).tensor for e in past.outside]),
                           (RESULT, leaves)):
         for i, t in enumerate(tensors):
             if kind is RESULT and i not in past.outputs:
@@ -538,7 +546,7 @@ cdef int watch(Past past, Graph graph, list arguments, list leaves) except -1:
             continue
         saved = Saved()
         saved.place, saved.node, saved.is_result = where, witness_of(node), node.output_in(place) >= 0
-        saved.value = wrap(np.broadcast_to(np.zeros((), t.array.dtype), t.array.shape))
+        saved.value = wrap(one_element(t.array))
         saved.value.output_nr_ = max(node.output_in(place), 0) if saved.is_result else t.output_nr_
         made_by = None if saved.is_result else t.grad_fn_
         if made_by is not None:

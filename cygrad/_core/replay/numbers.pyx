@@ -16,8 +16,13 @@ from cygrad._kernels.tape.tape import is_open
 
 import numpy as np
 
+from cygrad._library import later
+
+host_numbers = later("cygrad._kernels.gpu.optim.host_numbers")     # needed only while a step is captured on a GPU
+
 cnp.import_array()
 
+cdef bint _on_gpu = False       # whether a step is captured on a GPU, in any thread
 cdef list _found = None         # of the step that is being noted
 
 
@@ -136,6 +141,10 @@ def numbers_of(dict owner not None, *names):
     cdef double number = 0
     cdef list lives = followed()
     cdef bint is_noted = lives is not None
+    if _on_gpu:
+        work = host_numbers.following()
+        if work is not None:
+            return numbers_on_gpu(work, owner, names)
     for name in names:
         value = owner[name]
         for item in value if isinstance(value, (tuple, list)) else (value,):
@@ -146,6 +155,59 @@ def numbers_of(dict owner not None, *names):
     if is_noted:
         announce(_memory_of(lives, owner, names, values))
     return values
+
+
+def follow_on_gpu(work):
+    """Have `work`, or nothing any more, follow the numbers of this thread's optimizers; return what did before."""
+    global _on_gpu
+    _on_gpu = work is not None
+    return host_numbers.follow(work)
+
+
+cdef list numbers_on_gpu(work, dict owner, tuple names):
+    """The numbers under these names, as those that `work` follows."""
+    cdef list values = []
+    for name in names:
+        value = owner[name]
+        is_tuple = type(value) is tuple
+        if type(value) is list or not is_followed(held(value)):
+            values.extend([float(item) for item in (value if isinstance(value, (tuple, list)) else (value,))])
+            continue
+        for i in range(len(value) if is_tuple else 1):
+            read = reader(owner, name, i if is_tuple else -1, len(value) if is_tuple else 0)
+            values.append(work.number(read(), (owner, name), read))
+    return values
+
+
+def reader(dict owner, name, Py_ssize_t i, Py_ssize_t count):
+    """A function that reads a number as it is now: the item `i` of the tuple under a name, or, for -1, what is there
+    itself. It must keep its sign if it decides what is done."""
+    first = None
+
+    def read():
+        nonlocal first
+        cdef double number = 0
+        value = owner.get(name)
+        if i >= 0:
+            if type(value) is not tuple or len(value) != count:
+                raise host_numbers.Changed(f"{name} is of another kind")
+            value = value[i]
+        if not _read(held(value), &number) or first is not None and name != "lr" and _sign(number) != _sign(first):
+            raise host_numbers.Changed(f"{name} is of another kind or sign")
+        if first is None:
+            first = number
+        return number
+
+    return read
+
+
+cdef object held(value):
+    """A value, or the number in a tensor whose array is away while the step is captured."""
+    if type(value) is tuple:
+        return tuple([held(item) for item in value])
+    if type(value) is Tensor and type((<Tensor>value).array) is host_numbers.Absent:
+        return float((<Tensor>value).array.held.item())
+    return value
 
 
 cdef object _memory_of(list lives, dict owner, tuple names, list values):

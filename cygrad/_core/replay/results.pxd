@@ -10,3 +10,6 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
 cdef int enter_results(Program program, Tape tape, list arguments, list leaves, dict before, list kept,
                        bint has_history) except -1
 cdef int check_leftovers(Program program, list leaves, Situation now, list more) except -1
+
+# Whether what a view lies in can be made for it alone: nothing is known of it but its memory.
+cdef bint can_be_made_again(Tensor view) noexcept

@@ -65,7 +65,6 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
 
 
 cdef bint can_be_made_again(Tensor view) noexcept:
-    """Whether what a view lies in can be made for it alone: nothing is known of it but its memory."""
     cdef Tensor base = view.view.base
     return (type(base) is Tensor and not base.flags & REQUIRES_GRAD and base.grad_fn_ is None and base.grad_ is None
             and view.grad_fn_ is None and base.tangents is None and not base.attributes)

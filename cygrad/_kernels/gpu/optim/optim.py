@@ -7,6 +7,7 @@ another layout are copied before and written back after. Complex numbers are upd
 """
 
 import math
+import re
 from contextlib import contextmanager
 from threading import local
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
+from cygrad._kernels.gpu.optim.host_numbers import Recipe, recipe
 from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded, used
 
 _CHUNK = 1 << 14  # elements per block
@@ -49,6 +51,21 @@ class Step(Program):
     def __init__(self, name, text, squares=()):
         super().__init__(name, "".join(f"#define S{i} W\n" for i in squares) + TEXT + text)
         self.squares = squares
+        self._own = text
+        self._followed: Any = None
+
+    @property
+    def followed(self):
+        """The same with its numbers in GPU memory, where a graph reads them anew (Note [Host numbers])."""
+        if self._followed is None:
+            start, names, rest, body = _NUMBERS_OF.split(self._own)
+            read = " ".join(f"const {name} = live[{i}];" for i, name in enumerate(" ".join(names.split()).split(", ")))
+            self._followed = Step(self.name, f"{start}const double* live{rest}\n    {read}{body}", self.squares)
+        return self._followed
+
+
+# Splits a step's text at its numbers, and at the body.
+_NUMBERS_OF = re.compile(r"(?s)(?<=const whole\* parts, )(.*?)(,\s+const float\* found\) \{)")
 
 
 _SGD = Step(
@@ -334,7 +351,10 @@ def launch_each(program, rows, further=()):
     """Launch once per type, device and numbers of (parameter, gradient, state, numbers), with `further` appended."""
     for device, numbers, together, back in grouped(rows, program.squares):
         with on_device(device):
-            launch(program, together, (*numbers, *further))
+            if isinstance(numbers, Recipe):
+                launch(program.followed, together, (numbers.on_gpu(), *further))
+            else:
+                launch(program, together, (*numbers, *further))
             put_back(back)
 
 
@@ -346,8 +366,13 @@ def put_back(copies):
 
 def formula_step(name, rows):
     """One step of an optimizer of `FORMULAS`; each of `rows` is (parameter, gradient, state, numbers)."""
-    given = [(*row, (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))) for *row, numbers in rows]
-    launch_each(_STEPS[name], given, (_unless.found,))
+    launch_each(_STEPS[name], [(*row, _filled_up(numbers)) for *row, numbers in rows], (_unless.found,))
+
+
+def _filled_up(numbers):
+    if isinstance(numbers, Recipe):
+        return numbers
+    return *map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers))
 
 
 def sgd_step(
@@ -365,8 +390,10 @@ def sgd_step(
     _check(params, grads, "gradients")
     if momentum:
         _check(params, momentum_buffers, "momentum buffers")
-    ends = float(weight_decay), -1.0 if maximize else 1.0, int(nesterov)
-    first, later = ((float(lr), float(momentum), float(taken), *ends) for taken in (1, 1 - dampening))
+    flags = -1.0 if maximize else 1.0, int(nesterov)
+    sources = lr, momentum, dampening, weight_decay
+    later = recipe(lambda lr, m, d, w: (float(lr), float(m), float(1 - d), float(w), *flags), sources)
+    first = float(lr), float(momentum), 1.0, float(weight_decay), *flags
     rows = []
     for i, (param, grad) in enumerate(zip(params, grads)):
         buffer = momentum_buffers[i] if momentum else None
@@ -410,9 +437,16 @@ def adam_step(
         settings = beta1, beta2, lr, eps, weight_decay, decoupled, maximize
         _counted_adam(params, grads, exp_avgs, exp_avg_sqs, largest, steps, *settings)
         return
-    decay, shrink = (0, 1 - lr * weight_decay) if decoupled else (weight_decay, 1)
-    shared = 1 - beta1, beta2, 1 - beta2, eps, decay, shrink, -1 if maximize else 1
-    of_step = {t: (*map(float, shared), lr / (1 - beta1**t), math.sqrt(1 - beta2**t)) for t in set(steps)}
+
+    def numbers(lr, beta1, beta2, eps, weight_decay, t):
+        decay, shrink = (0, 1 - lr * weight_decay) if decoupled else (weight_decay, 1)
+        shared = 1 - beta1, beta2, 1 - beta2, eps, decay, shrink, -1 if maximize else 1
+        return *map(float, shared), lr / (1 - beta1**t), math.sqrt(1 - beta2**t)
+
+    together: dict[float, list[float]] = {}  # by count of steps: the counts that are equal
+    for t in steps:
+        together.setdefault(t, []).append(t)
+    of_step = {t: recipe(numbers, (lr, beta1, beta2, eps, weight_decay, equal)) for t, equal in together.items()}
     states = zip(exp_avgs, exp_avg_sqs, largest)
     rows = [(*row, of_step[t]) for *row, t in zip(params, grads, states, steps)]
     launch_each(_ADAM, rows, (_unless.found,))

@@ -112,6 +112,12 @@ class Capture:
             self._beside[index] = cupy().cuda.Stream(non_blocking=True)
         return self._beside[index]
 
+    def uploaded_numbers(self, array):
+        """Copy numbers to the GPU that each launch of the graph may find replaced there."""
+        found = cupy().array(array)
+        self.kept.append(found)
+        return found
+
     def draw(self, numbers, count):
         """Reserve `count` counters; return (array of seed and first counter, how many this capture drew before)."""
         if numbers not in self.drawn:
