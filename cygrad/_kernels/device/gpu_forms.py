@@ -130,9 +130,13 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
 
 def _call(kernel, device, args, kwargs, is_pure=False):
-    if captures:
-        graph_capture.used((args, kwargs))
     form = form_of(kernel)
+    if captures:
+        graph_capture.keep((args, kwargs))
+        is_here = not kwargs and around is None and device == current_device()
+        found = graph_capture.join(form, args) if is_here else graph_capture.settle()
+        if found is not None:
+            return found
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
         form = partial(in_float32, kernel)
     if around is not None:
