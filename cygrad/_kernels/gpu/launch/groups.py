@@ -28,7 +28,7 @@ from cygrad._kernels.device.waiting import Waiting, tell
 from cygrad._kernels.gpu.launch.elementwise_program import bytes_of_block, text_of
 from cygrad._kernels.gpu.launch.program import EXACT, Program
 from cygrad._kernels.gpu.launch.row_groups import launch_rows
-from cygrad._kernels.gpu.launch.row_program import NUMBER, ROW, VALUE, RowCall
+from cygrad._kernels.gpu.launch.row_program import NUMBER, ROW, VALUE, RowCall, RowFunction
 
 _DENSE, _ONE, _COLUMN = 0, 1, 3  # kinds of operands, see `launch.pyx`
 _MOST = 44  # arrays and numbers of a kernel: a launch passes up to 48 arguments
@@ -224,9 +224,10 @@ class Groups:
             later = levels[level].pop(None, [])
             for key, group in levels[level].items():
                 kept = _needed_of(group, needed)
-                if kept:
-                    layout = rows.get((key, level))
-                    self.lines.append(_launch(kept, needed) if layout is None else launch_rows(kept, needed, layout))
+                if any(isinstance(each.work, RowFunction) for each in kept):
+                    self.lines.append(launch_rows(kept, needed, rows[key, level]))
+                elif kept:
+                    self.lines.append(_launch(kept, needed))
             for each in later:
                 if each.work is not None:
                     each.work.do(*each.operands, *each.work.outs)
