@@ -242,7 +242,9 @@ def _find(kernel):
     if hasattr(kernel, "loop"):
         return loops.form(kernel, partial(in_float32, kernel))
     if getattr(kernel, "half_as_it_is", False):
-        return partial(kernel)
+        found = partial(kernel)
+        found.hands_on = True  # what it calls may wait
+        return found
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")

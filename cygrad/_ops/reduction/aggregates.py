@@ -9,7 +9,7 @@ import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, values_of
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, operand_of, tensor_of
 from cygrad._core.graph.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -231,7 +231,7 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         integers(dim, "logsumexp", "dim", 2)
     args = axes_argument(LOGSUMEXP, t, dim, None), flag_argument(LOGSUMEXP, keepdim, keepdims)
-    array = array_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
+    array = operand_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
     return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
 
 

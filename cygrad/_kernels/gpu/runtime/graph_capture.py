@@ -169,7 +169,9 @@ def join(form, operands, args=()):
     None if it cannot wait: then all that waits has been launched.
     """
     capture = current()
-    return None if capture is None or capture.groups is None else capture.groups.take(form, operands, args)
+    if capture is None or capture.groups is None or getattr(form, "hands_on", False):
+        return None
+    return capture.groups.take(form, operands, args)
 
 
 def settle():
