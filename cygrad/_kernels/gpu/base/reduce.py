@@ -20,6 +20,8 @@ from cygrad._kernels.gpu.launch.row_reductions import (
     VARIANCE,
     later,
     reduced,
+    total,
+    total_later,
 )
 
 _FEW = 16  # elements of each number of a reduction that waits: the copy of the results then takes little time
@@ -45,15 +47,25 @@ def _later_of_shape(function, a, *how, shape, dtype):
     return Later([cupy().empty(shape, a.dtype)], do), (a,)
 
 
+def _of_all_later(a, axes, keepdim, scale):
+    return later(SUM, a, axes, keepdim, scale) or total_later(a, axes, keepdim, scale)
+
+
+def _of_all(a, axes, keepdim, scale):
+    """Return `scale` times sums, where a function that may be joined with others computes them; else None."""
+    found = reduced(SUM, a, axes, keepdim, scale)
+    return total(a, axes, keepdim, scale) if found is None else found
+
+
 def _sum_later(a, axes=None, keepdim=False, dtype=None):
     of_type = _type(dtype) or _wide(a)
-    found = later(SUM, a, axes, keepdim, 1.0) if of_type == a.dtype else None
+    found = _of_all_later(a, axes, keepdim, 1.0) if of_type == a.dtype else None
     return found or _later(sum, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=of_type)
 
 
 def _mean_later(a, axes=None, keepdim=False, dtype=None):
     of_type = _type(dtype) or a.dtype
-    found = later(SUM, a, axes, keepdim, 1 / _count(a, axes)) if of_type == a.dtype and a.size else None
+    found = _of_all_later(a, axes, keepdim, 1 / _count(a, axes)) if of_type == a.dtype and a.size else None
     return found or _later(mean, a, axes, keepdim, dtype, axes=axes, keepdim=keepdim, dtype=of_type)
 
 
@@ -61,7 +73,7 @@ def _mean_later(a, axes=None, keepdim=False, dtype=None):
 def sum(a, axes=None, keepdim=False, dtype=None):
     """Sum over `axes`, None for all; integers and booleans are summed as int64."""
     dtype = _type(dtype) or _wide(a)
-    found = reduced(SUM, a, axes, keepdim, 1.0) if dtype == a.dtype else None
+    found = _of_all(a, axes, keepdim, 1.0) if dtype == a.dtype else None
     if found is None and dtype == _wide(a):
         found = folded(a, axes, "sum", keepdim, dtype)
     return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
@@ -95,7 +107,7 @@ def mean(a, axes=None, keepdim=False, dtype=None):
     found = None
     if dtype == a.dtype and a.size:
         share = 1 / _count(a, axes)
-        found = reduced(SUM, a, axes, keepdim, share)
+        found = _of_all(a, axes, keepdim, share)
         found = folded(a, axes, "sum", keepdim, dtype, share) if found is None else found
     return _summed(cupy().mean, a, axes, dtype, keepdim) if found is None else found
 

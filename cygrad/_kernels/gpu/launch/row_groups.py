@@ -47,8 +47,9 @@ __device__ inline W operator*(W x, Absent) { return x; }
 __device__ inline W operator+(W x, Absent) { return x; }
 """
 _BODY = """
-extern "C" __global__ void __launch_bounds__(MOST) cygrad_rows({given}, whole rows, whole n) {{
+extern "C" __global__ void __launch_bounds__(MOST) cygrad_rows({given}, whole size, whole rows, whole each) {{
     EACH_ROW(row, rows) {{
+        const whole n = {length};
 {lines}
     }}
 }}
@@ -62,7 +63,7 @@ def launch_rows(group, needed, layout):
     for each in group:
         parts.add(each)
     kernel = _kernel(parts.text(), parts.dtype, current_device(), layout.items, layout.pack, layout.most)
-    args = *parts.arrays, *parts.numbers, *parts.made, *parts.lengths, layout.rows, layout.length
+    args = *parts.arrays, *parts.numbers, *parts.made, *parts.lengths, layout.size, layout.rows, layout.length
     kernel((layout.blocks,), layout.threads, args)
     names = "+".join(each.work.__name__ for each in group if each.work is not None)
     return "group", names, sum(a.nbytes for a in parts.arrays), sum(a.nbytes for a in parts.made)
@@ -72,7 +73,7 @@ def launch_rows(group, needed, layout):
 def _kernel(text, dtype, device, items, pack, most):
     """Return the kernel for a type, on the current GPU, which is `device`."""
     program = Program("cygrad_rows", text, options=EXACT)
-    return Kernel(program.kernel(dtype, ITEMS=items, PACK=pack, MOST=most))
+    return Kernel(program.kernel(dtype, ITEMS=items, PACK=pack, MOST=most, ALIGNED=1))
 
 
 class _Element:
@@ -146,6 +147,7 @@ class _Parts:
     def _element(self, a, kind, length):
         """Return the element of an operand of an elementwise function, or the (name, phase) of a number of the row."""
         key, n = (id(a), kind, length), self._layout.length
+        is_of_chunks = self._layout.size > 0
         if kind == _DENSE and id(a) in self._elements:
             return self._elements[id(a)]
         if kind == _COLUMN and length == n and id(a) in self._values:
@@ -155,19 +157,20 @@ class _Parts:
         if key in self._elements:
             return self._elements[key]
         pointer, name = self._pointer(a), self._name("a")
-        if kind == _ONE or kind == _COLUMN and length % n == 0:
+        if kind == _ONE or kind == _COLUMN and length % n == 0 and not is_of_chunks:
             at = "0" if kind == _ONE else "row" if length == n else f"quotient(row, {self._length(length // n)})"
             self._head.append(f"const T {name} = {pointer}[{at}];")
             found = self._values[key] = name, 0
             return found
         if kind == _COLUMN:
-            line = f"const T {name} = {pointer}[quotient(row * n + i, {self._length(length)})];"
-        elif kind == _ROW and length % n:
-            line = f"const T {name} = {pointer}[rest(i, {self._length(length)})];"
+            line = f"const T {name} = {pointer}[quotient(row * each + i, {self._length(length)})];"
+        elif kind == _ROW and (length % n or is_of_chunks):
+            at = "row * each + i" if is_of_chunks else "i"
+            line = f"const T {name} = {pointer}[rest({at}, {self._length(length)})];"
         else:
-            start = "row * n"
+            start = "row * each"
             if kind == _ROW:
-                start = "0" if length == n else f"rest(row, {self._length(length // n)}) * n"
+                start = "0" if length == n else f"rest(row, {self._length(length // n)}) * each"
             is_plain = self._layout.pack > 1 and a.data.ptr % 16
             self._head.append(f"{'Plain' if is_plain else 'Line<T>'} {name}_of{{{pointer} + {start}}};")
             line = f"const T {name} = {name}_of.own(k, i);"
@@ -316,7 +319,7 @@ class _Parts:
         self._choose_kept(elements)
         lines = [*self._head, "AbsentLine no_line;"]
         lines += [f"T {each.name}_kept[ITEMS];" for each in elements if each.is_kept]
-        lines += [f"Made {made}_of{{{made} + row * n}};" for _, made in self._written]
+        lines += [f"Made {made}_of{{{made} + row * each}};" for _, made in self._written]
         accessors: set[str] = set()
         last = max([0, *self._after, *self._of_phase, *(each.phase for each in elements)])
         for phase in range(last + 1):
@@ -329,7 +332,8 @@ class _Parts:
                         lines.append(self._accessor(each, phase))
                 lines.append(built)
         spaces = "".join(f"namespace {name} {{ {text}\n}}\n" for text, name in self._preambles.items())
-        body = _BODY.format(given=self._parameters(), lines="\n".join(lines))
+        length = "size - row * each < each ? size - row * each : each" if self._layout.size else "each"
+        body = _BODY.format(given=self._parameters(), length=length, lines="\n".join(lines))
         return ROWS + "".join(self._structs) + _HELPERS + spaces + body
 
     def _parameters(self):
@@ -353,7 +357,7 @@ class _Parts:
         layout = self._layout
         if not layout.items:
             return
-        left = _REGISTERS[layout.most] // (layout.items * max(self.dtype.itemsize // 4, 1))
+        left = _REGISTERS[layout.most] // (layout.items * max(self.dtype.itemsize // 4, 1) ** 2)
         reduced = [each for each in elements if each.reductions]
         later = [
             each

@@ -3,7 +3,7 @@
 The text of a program runs in `EACH_ROW(row, rows)`. There, `Row x(memory of a row, length)` holds this thread's share
 of the row, `EACH(i, k, length)` iterates over the thread's elements i, and `x.get(k, i)` returns them. `Line<E>
 x{memory}` has the same `get` but keeps nothing, and `Made y{memory}` has `y.put(k, i, value)`; both must visit all
-elements in order. All of them move PACK neighbors at once, which are 16 bytes if the rows are aligned to that.
+elements in order. All of them move PACK neighbors, which are 16 bytes; at once if the rows are ALIGNED to that.
 `over_row` reduces one number per thread of the row, in an order that depends only on the length and PACK.
 """
 
@@ -44,7 +44,7 @@ ROWS = (
 // PACK neighbours.
 template <typename E> struct alignas(PACK * sizeof(E) < 16 ? PACK * sizeof(E) : 16) Pack { E v[PACK]; };
 template <typename E> __device__ inline void move_pack(E* to, const E* from) {
-    if (PACK * sizeof(E) % 16) {
+    if (!ALIGNED || PACK * sizeof(E) % 16) {
         #pragma unroll
         for (int j = 0; j < PACK; j++) to[j] = from[j];
     } else {
@@ -123,20 +123,23 @@ class RowProgram(Program):
         """
         if not rows:
             return
-        blocks, threads, macros = how(dtype.itemsize, rows, length, are_aligned(args))
-        self.launch(dtype, blocks, threads, (*args, rows, length), **macros, **more)
+        blocks, threads, macros = how(dtype.itemsize, rows, length)
+        self.launch(dtype, blocks, threads, (*args, rows, length), **macros, ALIGNED=are_aligned(args), **more)
 
 
 def are_aligned(args):
-    """Whether all arrays among these begin at multiples of 16 bytes."""
+    """Return 1 if all arrays among these begin at multiples of 16 bytes, else 0."""
     ndarray = gpu_class()
-    return not any(isinstance(a, ndarray) and a.data.ptr % 16 for a in args)
+    return int(not any(isinstance(a, ndarray) and a.data.ptr % 16 for a in args))
 
 
 @lru_cache(256)
-def how(itemsize, rows, length, is_aligned):
-    """Return (blocks, threads, macros) for rows of this length."""
-    pack = 16 // itemsize if is_aligned and not length % (16 // itemsize) else 1
+def how(itemsize, rows, length, size=0):
+    """Return (blocks, threads, macros) for rows of this length, see `Layout` for `size`.
+
+    They do not depend on where arrays begin, so that sums do not either.
+    """
+    pack = 1 if length % (16 // itemsize) or size % (16 // itemsize) else 16 // itemsize
     few, many, threads = max(pack, 4), min(MANY, 64 // itemsize), WARP
     while threads < LONGEST_BLOCK and threads * many < length:
         threads *= 2
@@ -147,18 +150,21 @@ def how(itemsize, rows, length, is_aligned):
 
 
 class Layout:
-    """The rows of a call of a `RowFunction`, and how they are launched. Equal ones are one object (`layout`)."""
+    """The rows of a call of a `RowFunction`, and how they are launched. Equal ones are one object (`layout`).
 
-    def __init__(self, rows, length, blocks, threads, items, pack, most):
-        self.rows, self.length, self.blocks, self.threads = rows, length, blocks, threads
+    `size` is 0, or the number of elements of an array of which the rows are chunks: the last one may then be shorter.
+    """
+
+    def __init__(self, rows, length, size, blocks, threads, items, pack, most):
+        self.rows, self.length, self.size, self.blocks, self.threads = rows, length, size, blocks, threads
         self.items, self.pack, self.most = items, pack, most
 
 
 @lru_cache(1024)
-def layout(itemsize, rows, length, is_aligned):
+def layout(itemsize, rows, length, size=0):
     """Return the `Layout` for rows of this length."""
-    blocks, threads, macros = how(itemsize, rows, length, is_aligned)
-    return Layout(rows, length, blocks, threads, macros["ITEMS"], macros["PACK"], macros["MOST"])
+    blocks, threads, macros = how(itemsize, rows, length, size)
+    return Layout(rows, length, size, blocks, threads, macros["ITEMS"], macros["PACK"], macros["MOST"])
 
 
 ROW, LINE, VALUE, NUMBER = "row", "line", "value", "number"  # kinds of operands
@@ -177,7 +183,7 @@ class RowFunction:
         self.__name__ = name
         self.text, self.operands, self.built, self.made, self.values = text, operands, built, made, values
 
-    def call(self, operands, shape, rows, length, kept, result):
+    def call(self, operands, shape, rows, length, kept, result, size=0):
         """Return (what groups let wait, operands); `kept` is the shape of the values of rows.
 
         `result` is given the array of the result, if there is one, and those of values, and returns the value of the
@@ -189,9 +195,7 @@ class RowFunction:
         wide = wide_type(dtype)
         outs = [] if self.made is None else [cupy().empty(shape, dtype)]
         outs += [cupy().ndarray(kept, wide if is_wide else dtype) for _, is_wide in self.values]
-        # A line of another type than that to compute in is converted for the kernel of the single function.
-        own = [a for a, (_, kind) in zip(operands, self.operands) if kind != LINE or a is None or a.dtype == wide]
-        of_rows = layout(dtype.itemsize, rows, length, are_aligned((*own, *outs)))
+        of_rows = layout(dtype.itemsize, rows, length, size)
         return RowCall(self, operands, of_rows, outs, result), tuple(a for a in operands if isinstance(a, ndarray))
 
 

@@ -5,10 +5,11 @@ They are for rows that a warp or thread block reduces alone; `reduction_program.
 
 import math
 
-from cygrad._kernels.device.cupy_library import name_of
-from cygrad._kernels.gpu.launch.program import FLOATS
-from cygrad._kernels.gpu.launch.reduction_program import HOW, parts_of, runs_of
-from cygrad._kernels.gpu.launch.row_program import RowReduction
+from cygrad._kernels.device.cupy_library import cupy, name_of
+from cygrad._kernels.gpu.launch.groups import Later, Several
+from cygrad._kernels.gpu.launch.program import EXACT, FLOATS, wide_type
+from cygrad._kernels.gpu.launch.reduction_program import HOW, folded, parts_of, runs_of
+from cygrad._kernels.gpu.launch.row_program import ROW, RowFunction, RowProgram, RowReduction, are_aligned, how
 
 _FOLD = """
 struct {struct} {{
@@ -82,6 +83,79 @@ VARIANCE = RowReduction("row_variances", _SPREAD, _SPREAD_OF, "W({self}.total * 
 DEVIATION = RowReduction("row_deviations", _SPREAD, _SPREAD_OF, "W(sqrt({self}.total * {scale}))", ("share", "scale"))
 
 
+# Sums of all elements add up chunks first, which are rows as well; other functions may be computed with them.
+_CHUNK = 1 << 12
+_FORMULA, _JOIN, _START = HOW["sum"]
+PARTIAL = RowFunction(
+    "partial_sums",
+    _FOLD.format(struct="PartialSum", kind="W", start=_START, join=_JOIN, formula=_FORMULA),
+    (("x", ROW),),
+    "PartialSum {self}({x}, n)",
+    values=((_TOTAL, True),),
+)
+_PARTIAL_SUMS = RowProgram(
+    "partial_sums",
+    PARTIAL.text
+    + """
+extern "C" __global__ void partial_sums(const T* a, W* out, whole size, whole rows, whole each) {
+    EACH_ROW(row, rows) {
+        const whole n = size - row * each < each ? size - row * each : each;
+        Row x(a + row * each, n);
+        PartialSum found(x, n);
+        if (!threadIdx.x) out[row] = found.total;
+    }
+}
+""",
+    options=EXACT,
+)
+
+
+def _chunks_of(a, axes):
+    """Return (how many chunks, their length) if the sum of all elements is that of chunks, else None."""
+    if name_of(a.dtype) not in FLOATS or not a.flags.c_contiguous or parts_of(1, a.size, 1) == 1:
+        return None
+    runs = runs_of(a.shape, axes)
+    return (-(-a.size // _CHUNK), _CHUNK) if len(runs) == 1 and runs[0][0] else None
+
+
+def _shape_of(a, axes, keepdim):
+    dims = range(a.ndim) if axes is None else {axis % a.ndim for axis in axes}
+    return tuple(1 if d in dims else n for d, n in enumerate(a.shape) if keepdim or d not in dims)
+
+
+def total(a, axes, keepdim, scale):
+    """Return `scale` times the sum of all elements, by chunks; None if it is not computed so."""
+    found = _chunks_of(a, axes)
+    if found is None:
+        return None
+    partial = cupy().empty(found[0], wide_type(a.dtype))
+    blocks, threads, macros = how(a.dtype.itemsize, *found, a.size)
+    args = a, partial, a.size, *found
+    _PARTIAL_SUMS.launch(a.dtype, blocks, threads, args, **macros, ALIGNED=are_aligned((a,)))
+    return _of_partial(partial, a.dtype, scale).reshape(_shape_of(a, axes, keepdim))
+
+
+def _of_partial(partial, dtype, scale):
+    return folded(partial, None, "sum", dtype=dtype, scale=scale)
+
+
+def total_later(a, axes, keepdim, scale):
+    """Return what groups let wait of `total`, or None."""
+    found = _chunks_of(a, axes)
+    if found is None:
+        return None
+    call = PARTIAL.call((a,), a.shape, *found, found[:1], lambda out: out, a.size)
+    if call is None:
+        return None
+    dtype = a.dtype
+    out = cupy().empty(_shape_of(a, axes, keepdim), dtype)
+
+    def do(partial, out):
+        out.data.copy_from_device_async(_of_partial(partial, dtype, scale).data, out.nbytes)
+
+    return Several([call, (Later([out], do), tuple(call[0].outs))], lambda _, out: out)
+
+
 def _rows_of(a, axes, keepdim):
     """Return (rows, their length, shape of the results) if rows of an array are reduced here, else None."""
     if name_of(a.dtype) not in FLOATS or not a.size or not a.flags.c_contiguous:
@@ -94,8 +168,7 @@ def _rows_of(a, axes, keepdim):
     rows = a.size // length
     if parts_of(rows, length, 1) > 1:
         return None
-    dims = range(a.ndim) if axes is None else {axis % a.ndim for axis in axes}
-    return rows, length, tuple(1 if d in dims else n for d, n in enumerate(a.shape) if keepdim or d not in dims)
+    return rows, length, _shape_of(a, axes, keepdim)
 
 
 def reduced(function, a, axes, keepdim, *numbers):

@@ -76,7 +76,7 @@ extern "C" __global__ void softmax_of_columns(const T* a, T* out, whole columns,
         W largest = W(x[0]), sum = 0;
         for (whole i = 1; i < n; i++) { W v = W(x[i * after]); largest = v > largest || v != v ? v : largest; }
         for (whole i = 0; i < n; i++) sum += exp(W(x[i * after]) - largest);
-        W scale = IN_LOGARITHMS ? log(sum) : W(1) / sum;
+        W scale = LOGARITHM ? log(sum) : W(1) / sum;
         for (whole i = 0; i < n; i++) {
             W d = W(x[i * after]) - largest;
             y[i * after] = T(LOGARITHM ? d - scale : exp(d) * scale);
