@@ -242,7 +242,7 @@ def _find(kernel):
     if hasattr(kernel, "loop"):
         return loops.form(kernel, partial(in_float32, kernel))
     if getattr(kernel, "half_as_it_is", False):
-        found = partial(kernel)
+        found: Any = partial(kernel)
         found.hands_on = True  # what it calls may wait
         return found
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)

@@ -47,7 +47,7 @@ def listed(value):
 
 
 def compared(step, *calls):
-    """Compile a step, compare replays with eager calls bit by bit, and return (what one replay launches, explanation)."""
+    """Compile a step, compare replays with eager calls bit by bit, and return (what a replay launches, explanation)."""
     for _ in range(2):
         step(*calls[0])
     gc.collect()  # not while the step is watched

@@ -196,9 +196,7 @@ def _spread_by_cupy(a, axes, correction, keepdim):
     return total / max(count - correction, 0)
 
 
-@waits_by(
-    lambda a, p=2, axes=None, keepdim=False: later(NORMS[p], a, axes, keepdim) if p in NORMS and a.ndim else None
-)
+@waits_by(lambda a, p=2, axes=None, keepdim=False: later(NORMS[p], a, axes, keepdim) if p in NORMS and a.ndim else None)
 def norm(a, p=2, axes=None, keepdim=False):
     """(sum |a|^p)^(1/p); the largest or smallest |a| for p = inf or -inf, the nonzero count for p = 0."""
     found = reduced(NORMS[p], a, axes, keepdim) if p in NORMS and a.ndim else None

@@ -6,7 +6,8 @@ CuPy's `ElementwiseKernel` and ufuncs inspect types, shapes and strides at each 
 of a recorded op. We therefore launch the same text as a kernel over plain pointers if all arrays have one
 floating-point type and each has one of three layouts: dense, with all elements of the result in their order; one number
 for all elements, like the gradient of a sum; a repeated row of the last dimensions, like a bias; or one number for each
-row of the last dimensions, like the means of rows. The kernel is looked up by the type and these kinds (`launch.pyx`). Everything else goes through CuPy.
+row of the last dimensions, like the means of rows. The kernel is looked up by the type and these kinds (`launch.pyx`).
+Everything else goes through CuPy.
 
 A block handles 8 KB of each array. If all arrays are 16-byte aligned, a thread reads 16 bytes at once and issues all
 its reads before it computes, because memory throughput depends on the number of bytes in flight.

@@ -134,10 +134,7 @@ class Groups:
         for a, (_, kind) in zip(call.operands, call.function.operands):
             if a is not None and kind != NUMBER:
                 level = max(level, self._level_of_rows(a, key, kind, layout.length))
-        while (
-            self._rows.get((key, level), layout) is not layout
-            or self._filled.get((key, level), 0) + count > _MOST
-        ):
+        while self._rows.get((key, level), layout) is not layout or self._filled.get((key, level), 0) + count > _MOST:
             level += 1
         self._rows[key, level] = layout
         self._fill(key, level, count)

@@ -353,7 +353,7 @@ class _Parts:
                 each.phase = min(uses)
 
     def _choose_kept(self, elements):
-        """Keep in registers what functions of rows read several times, then what later phases read, as far as it goes."""
+        """Keep in registers what functions of rows read, then what later phases read, as far as registers go."""
         layout = self._layout
         if not layout.items:
             return
@@ -382,7 +382,9 @@ class _Parts:
         if element.is_kept:
             return f"Kept row_{element.name}{{{element.name}_kept}};"
         lines = " ".join(_lines_for([element], phase + 1))
-        return f"auto row_{element.name} = computed([&](whole k, whole i) -> W {{ {lines} return W({element.name}); }});"
+        return (
+            f"auto row_{element.name} = computed([&](whole k, whole i) -> W {{ {lines} return W({element.name}); }});"
+        )
 
 
 def _lines_for(elements, phase):

@@ -173,7 +173,7 @@ ROW, LINE, VALUE, NUMBER = "row", "line", "value", "number"  # kinds of operands
 class RowFunction:
     """A function of rows of one length, see Note [Functions of rows].
 
-    `operands` are (name, kind): arrays of rows of the element type, lines along all rows, values of each row, or numbers.
+    `operands` are (name, kind): rows of the element type, lines along all rows, values of each row, or numbers.
     A line may be None. `text` defines the struct, and `built` is its constructor's call; in `made`, which gives an
     element of the result, `self` is the struct, and an operand's name is its element. `values` are (formula, whether it
     has the wide type) of the numbers that it yields for each row.

@@ -1,6 +1,6 @@
-"""Reductions of the rows of a contiguous array to one number each, as functions of rows: sums, extrema, norms and others.
+"""Reductions of the rows of a contiguous array to one number each: sums, extrema, norms and others.
 
-They are for rows that a warp or thread block reduces alone; `reduction_program.py` has the others.
+They are functions of rows, for rows that a warp or thread block reduces alone; `reduction_program.py` has the others.
 """
 
 import math
@@ -144,7 +144,8 @@ def total_later(a, axes, keepdim, scale):
     found = _chunks_of(a, axes)
     if found is None:
         return None
-    call = PARTIAL.call((a,), a.shape, *found, found[:1], lambda out: out, a.size)
+    rows, length = found
+    call = PARTIAL.call((a,), a.shape, rows, length, (rows,), lambda out: out, a.size)
     if call is None:
         return None
     dtype = a.dtype

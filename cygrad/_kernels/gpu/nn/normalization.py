@@ -7,6 +7,7 @@ one weight. The kernels for runs derive the values of a channel or group themsel
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -710,7 +711,7 @@ def _gradients_later(g, x, weight, middle, factor, frame, needs):
         return None
     parameter = frame.parameter
 
-    def result(*found):
+    def result(*found: Any) -> tuple:
         grad = found[0] if needs[0] else None
         sums, *products = found[-1] if len(found) > needs[0] else (None, None)
         of_bias = sums.reshape(parameter) if needs[2] else None
