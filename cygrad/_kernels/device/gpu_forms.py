@@ -242,13 +242,17 @@ def _find(kernel):
     if hasattr(kernel, "loop"):
         return loops.form(kernel, partial(in_float32, kernel))
     if getattr(kernel, "half_as_it_is", False):
-        found: Any = partial(kernel)
-        found.hands_on = True  # what it calls may wait
-        return found
+        return _handing_on(kernel)
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")
     return kernel
+
+
+def _handing_on(kernel):
+    form: Any = partial(kernel)
+    form.hands_on = True  # what it calls may wait (Note [Groups] in `_kernels/gpu/launch/groups.py`)
+    return form
 
 
 def half_as_float32(form):

@@ -161,6 +161,20 @@ def test_layer_norm_and_its_gradient():
     assert launched in (None, ["cygrad_rows", "column_sums", "totals", "cygrad_group"])
 
 
+@pytest.mark.parametrize("frozen", ["weight", "bias", "both", "input"])
+def test_layer_norm_with_frozen_parameters(frozen):
+    weight, bias, given = made(35, seed=1), made(35, seed=2), made(36, 35, seed=3)
+
+    def step(x, r):
+        named = {"input": x, "weight": weight, "bias": bias}
+        leaves = {name: t.detach() for name, t in named.items()}
+        wanted = [t.requires_grad_() for name, t in leaves.items() if frozen not in (name, name == "input" or "both")]
+        found = F.layer_norm(leaves["input"] * r, (35,), leaves["weight"], leaves["bias"]) * r
+        return found.detach() * 1, *[g * 1 for g in torch.autograd.grad(found, wanted, given)]
+
+    compared(step, *pairs(36, 35))
+
+
 def test_dropout_draws_beside_the_kernel():
     def step(x, r):
         x = x.detach().requires_grad_()

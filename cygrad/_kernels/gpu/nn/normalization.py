@@ -713,9 +713,11 @@ def _gradients_later(g, x, weight, middle, factor, frame, needs):
 
     def result(*found: Any) -> tuple:
         grad = found[0] if needs[0] else None
-        sums, *products = found[-1] if len(found) > needs[0] else (None, None)
-        of_bias = sums.reshape(parameter) if needs[2] else None
-        return grad, products[0].reshape(parameter) if needs[1] else None, of_bias
+        if not (needs[1] or needs[2]):
+            return grad, None, None
+        sums, products = found[-1] if needs[1] else (found[-1], None)
+        of_weight = None if products is None else products.reshape(parameter)
+        return grad, of_weight, sums.reshape(parameter) if needs[2] else None
 
     return Several(calls, result)
 
