@@ -75,6 +75,8 @@ def run(kernel, arrays, args, by_element=False):
             found = graph_capture.join(form, given, args)
             if found is not None:
                 return found
+            if getattr(form, "hands_on", False):
+                form = partial(graph_capture.hand_on, form)
         if form is kernel:
             form = partial(in_float32, kernel)
         try:
@@ -129,12 +131,17 @@ def call_form(kernel, a, in_memory, args, kwargs):
     return _call(kernel, a.device.id, args, kwargs)
 
 
+def passed_on(kernel, *args):
+    """Call a kernel whose results the caller only passes on: in a captured step, it may wait (Note [Groups])."""
+    return graph_capture.hand_on(kernel, *args) if captures else kernel(*args)
+
+
 def _call(kernel, device, args, kwargs, is_pure=False):
     form = form_of(kernel)
     if captures:
         graph_capture.keep((args, kwargs))
-        is_here = not kwargs and around is None and device == current_device()
-        found = graph_capture.join(form, args) if is_here else graph_capture.settle()
+        may_wait = graph_capture.is_handed_on() and not kwargs and around is None and device == current_device()
+        found = graph_capture.join(form, args) if may_wait else graph_capture.settle()
         if found is not None:
             return found
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16

@@ -36,6 +36,7 @@ from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.gpu_forms import passed_on
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import rule
@@ -54,7 +55,9 @@ def normalized(op, input, weight, bias, frame, given=None, more=(), running=None
     are_rows = op is LAYER_NORM or op is RMS_NORM
     array = operand_of(input) if are_rows else _in_order(array_of(input))
     w, b = broadcast(weight, frame), broadcast(bias, frame)
-    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given, running)
+    result, middle, factor, squares = passed_on(
+        kernels.normalized, kernels.wide(array, frame.view), w, b, frame, given, running
+    )
     result = kernels.shaped(result, array.shape)
     if result.dtype is not array.dtype:
         result = result.astype(array.dtype, copy=False)
@@ -89,7 +92,7 @@ def _fused(n, g):
     x = None if input is None else kernels.wide(operand_of(input), frame.view)
     w = broadcast(weight, frame)
     needs = n.needs(0), n.needs(1), n.needs(2)
-    grad, *others = kernels.gradients(kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
+    grad, *others = passed_on(kernels.gradients, kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
     if grad is not None:
         grad = tensor_of(kernels.shaped(as_array(grad).astype(g.dtype, copy=False), g.shape))
     return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]

@@ -21,6 +21,7 @@ from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
 from cygrad._kernels.device.cupy_library import dense, is_meta
+from cygrad._kernels.device.gpu_forms import passed_on
 from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
@@ -232,7 +233,7 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
         integers(dim, "logsumexp", "dim", 2)
     args = axes_argument(LOGSUMEXP, t, dim, None), flag_argument(LOGSUMEXP, keepdim, keepdims)
     array = operand_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
-    return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
+    return recorded(LOGSUMEXP, passed_on(log_sums, array, *args), (t,), args, out)
 
 
 @rule("logsumexp")
