@@ -211,6 +211,10 @@ def test_lengths(length, dtype):
     assert launched is None or "cygrad_rows" in launched
 
 
+def test_wide_blocks_in_double_precision():
+    compared(of_lengths, *pairs(16, 8192, dtype=torch.float64)[:1] * 2)
+
+
 def test_what_is_needed_afterwards_is_kept():
     def step(x, r):
         a = x * r

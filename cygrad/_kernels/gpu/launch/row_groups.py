@@ -23,6 +23,8 @@ from cygrad._kernels.gpu.launch.row_program import LINE, NUMBER, ROW, ROWS, VALU
 _DENSE, _ONE, _ROW, _COLUMN = range(4)  # kinds of operands of elementwise functions, see `launch.pyx`
 _REGISTERS = {256: 96, 512: 64, 1024: 32}  # of 32 bits, for what is kept, by the largest number of threads of a block
 
+_NARROW = 256  # threads of a block
+
 _HELPERS = """
 struct Plain {  // a row or line that is not aligned to packs
     const T* memory;
@@ -62,7 +64,7 @@ def launch_rows(group, needed, layout):
     parts = _Parts(needed, layout, dtype)
     for each in group:
         parts.add(each)
-    kernel = _kernel(parts.text(), parts.dtype, current_device(), layout.items, layout.pack, layout.most)
+    kernel = _kernel(parts.text(), parts.dtype, current_device(), parts.items, layout.pack, layout.most)
     args = *parts.arrays, *parts.numbers, *parts.made, *parts.lengths, layout.size, layout.rows, layout.length
     kernel((layout.blocks,), layout.threads, args)
     names = "+".join(each.work.__name__ for each in group if each.work is not None)
@@ -99,6 +101,8 @@ class _Parts:
         self.lengths: list[int] = []
         self.dtype = dtype
         self._needed, self._layout = needed, layout
+        # Wide blocks have too few registers for float64 where loops are unrolled.
+        self.items = 0 if dtype.itemsize == 8 and layout.most > _NARROW else layout.items
         self._given: list[str] = []  # parameters of the arrays
         self._pointers: dict[int, str] = {}
         self._length_names: dict[int, str] = {}
@@ -355,9 +359,9 @@ class _Parts:
     def _choose_kept(self, elements):
         """Keep in registers what functions of rows read, then what later phases read, as far as registers go."""
         layout = self._layout
-        if not layout.items:
+        if not self.items:
             return
-        left = _REGISTERS[layout.most] // (layout.items * max(self.dtype.itemsize // 4, 1) ** 2)
+        left = _REGISTERS[layout.most] // (self.items * max(self.dtype.itemsize // 4, 1) ** 2)
         reduced = [each for each in elements if each.reductions]
         later = [
             each
