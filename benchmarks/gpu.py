@@ -76,6 +76,16 @@ def normalized_gelu(torch, x):
     return functional.gelu(functional.layer_norm(x, (4096,)))
 
 
+def masked_softmax(torch, x):
+    return torch.softmax(x * 0.125 + x.detach()[0], -1)
+
+
+def block_of_norm(torch, x):
+    """GELU of a scaled layer norm of a sum."""
+    functional, r = torch.nn.functional, x.detach()
+    return functional.gelu(functional.layer_norm(x + r, (4096,)) * r)
+
+
 def cross_entropy(torch):
     x = torch.randn(8192, 4096, device="cuda", requires_grad=True)
     target = torch.randint(0, 4096, (8192,), device="cuda")
@@ -330,6 +340,9 @@ MAKERS = {
     "softmax 8192x4096": rows(lambda torch, x: torch.softmax(x, -1)),
     "layer norm with gelu 8192x4096": rows(normalized_gelu),
     "layer norm 8192x4096": rows(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
+    "softmax of scaled and masked 8192x4096": rows(masked_softmax),
+    "gelu of scaled layer norm of sum 8192x4096": rows(block_of_norm),
+    "rms norm by hand 8192x4096": rows(lambda torch, x: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)),
     "cross-entropy 8192x4096": cross_entropy,
     "x + y 24576x4096, forward": forward(lambda torch, x: x + x),
     "gelu 24576x4096, forward": forward(lambda torch, x: torch.nn.functional.gelu(x)),
@@ -360,7 +373,11 @@ _STEPS = (
     "chain of 10^6",
     "chain of 6.7 * 10^7",
     "softmax 8192x4096",
+    "softmax of scaled and masked 8192x4096",
     "layer norm with gelu 8192x4096",
+    "gelu of scaled layer norm of sum 8192x4096",
+    "rms norm by hand 8192x4096",
+    "cross-entropy 8192x4096",
     "transformer block 32x512x768",
     "transformer block 32x512x768, bfloat16 autocast",
     "small convolutional network 64x1x28x28, SGD",

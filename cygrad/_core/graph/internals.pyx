@@ -66,8 +66,22 @@ def array_of(Tensor t not None):
 
 
 cdef object _array_of(Tensor t):
-    mark_start()
     settle()
+    return _operand_of(t)
+
+
+def operand_of(Tensor t not None):
+    """Return the array of a tensor for callers that only look at its shape and pass it on to kernels.
+
+    On a GPU, what computes it may still wait (Note [Groups] in `_kernels/gpu/launch/groups.py`).
+    """
+    if tape_open:
+        look_at_caller()
+    return _operand_of(t)
+
+
+cdef object _operand_of(Tensor t):
+    mark_start()
     if is_forward():
         note_read(t)
     array = held_array(t)

@@ -75,6 +75,8 @@ def run(kernel, arrays, args, by_element=False):
             found = graph_capture.join(form, given, args)
             if found is not None:
                 return found
+            if getattr(form, "hands_on", False):
+                form = partial(graph_capture.hand_on, form)
         if form is kernel:
             form = partial(in_float32, kernel)
         try:
@@ -129,10 +131,19 @@ def call_form(kernel, a, in_memory, args, kwargs):
     return _call(kernel, a.device.id, args, kwargs)
 
 
+def passed_on(kernel, *args):
+    """Call a kernel whose results the caller only passes on: in a captured step, it may wait (Note [Groups])."""
+    return graph_capture.hand_on(kernel, *args) if captures else kernel(*args)
+
+
 def _call(kernel, device, args, kwargs, is_pure=False):
-    if captures:
-        graph_capture.used((args, kwargs))
     form = form_of(kernel)
+    if captures:
+        graph_capture.keep((args, kwargs))
+        may_wait = graph_capture.is_handed_on() and not kwargs and around is None and device == current_device()
+        found = graph_capture.join(form, args) if may_wait else graph_capture.settle()
+        if found is not None:
+            return found
     if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
         form = partial(in_float32, kernel)
     if around is not None:
@@ -238,11 +249,17 @@ def _find(kernel):
     if hasattr(kernel, "loop"):
         return loops.form(kernel, partial(in_float32, kernel))
     if getattr(kernel, "half_as_it_is", False):
-        return partial(kernel)
+        return _handing_on(kernel)
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")
     return kernel
+
+
+def _handing_on(kernel):
+    form: Any = partial(kernel)
+    form.hands_on = True  # what it calls may wait (Note [Groups] in `_kernels/gpu/launch/groups.py`)
+    return form
 
 
 def half_as_float32(form):

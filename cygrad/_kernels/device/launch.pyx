@@ -20,7 +20,8 @@ cdef enum:
     MOST_DIMENSIONS = 64
     DENSE = 0           # an operand with all elements of the result in their order,
     ONE = 1             # one number for all of them,
-    ROW = 2             # or a row of the last dimensions, repeated
+    ROW = 2             # a row of the last dimensions, repeated,
+    COLUMN = 3          # or one number for each row of the last dimensions
 
 ctypedef object (*Launch)(intptr_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                           unsigned int, intptr_t, intptr_t, intptr_t, int)
@@ -250,7 +251,7 @@ cdef class Launches:
                 if rows[count] < 0:
                     return None
                 key = key << 2 | kinds[i]
-                count += kinds[i] == ROW
+                count += kinds[i] >= ROW
         key = (key << 24 | (<Dtype>dtype).type_num) << 8 | device()
         kernel = self.kernels.get(key)
         if kernel is None:
@@ -313,7 +314,7 @@ cdef class Launches:
             if row < 0:
                 return None
             kinds.append(kind)
-            if kind == ROW:
+            if kind >= ROW:
                 rows.append(row)
         return dtype, tuple(kinds), tuple(rows), shape, None
 
@@ -363,12 +364,13 @@ cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
 cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
     """Classify the layout of an array relative to a result of this shape; return its row length, or -1 if unsupported.
 
-    From the last dimension backwards its elements are contiguous, then, from some dimension on, repeated.
+    From the last dimension backwards its elements are contiguous, then, from some dimension on, repeated. Or they are
+    repeated, then contiguous.
     """
     cdef tuple own = a.shape, strides
     cdef Py_ssize_t i, missing = len(shape) - len(own)
-    cdef int64_t length, mine, stride, total = 1, row = 1
-    cdef bint is_repeated = False
+    cdef int64_t length, mine, stride, total = 1, row = 1, column = 1
+    cdef bint is_repeated = False, is_column = False
     kind[0] = DENSE
     if own == shape and a._c_contiguous:
         return 1
@@ -379,14 +381,22 @@ cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
             return -1
         if length == 1:
             continue
-        total *= length
         stride = 0 if mine == 1 else strides[i - missing]
-        is_repeated = is_repeated or stride == 0
-        if not is_repeated:
+        if stride == 0:
+            if is_column:
+                return -1
+            is_repeated = True
+        else:
+            if is_repeated and not is_column:
+                if row != 1:
+                    return -1
+                is_column, column = True, total
             if stride != row * step:
                 return -1
             row *= length
-        elif stride != 0:
-            return -1
+        total *= length
+    if is_column:
+        kind[0] = COLUMN
+        return -1 if column >= 1 << 31 else column
     kind[0] = DENSE if row == total else ONE if row == 1 else ROW
     return -1 if kind[0] == ROW and row >= 1 << 31 else row

@@ -34,17 +34,19 @@ cdef class Waiting:
     """Work that waits: `out` is its result, `operands` what it reads.
 
     `key` is what elementwise functions that are launched together have in common; None for other work. `level` counts
-    what has to be launched before. `uses` tells how often work that waits refers to the result.
+    what has to be launched before. `uses` tells how often work that waits refers to the result. `length` is that of the
+    rows of which the result has one number each; 0 if it has an element for each of `key`.
     """
 
     cdef readonly object out, key, work
     cdef readonly tuple operands, kinds, rows
-    cdef readonly Py_ssize_t level
+    cdef readonly Py_ssize_t level, length
     cdef public Py_ssize_t uses
 
-    def __init__(self, work, tuple operands not None, tuple kinds, tuple rows, key, Py_ssize_t level, out):
+    def __init__(self, work, tuple operands not None, tuple kinds, tuple rows, key, Py_ssize_t level, out,
+                 Py_ssize_t length=0):
         self.work, self.operands, self.kinds, self.rows = work, operands, kinds, rows
-        self.key, self.level, self.out = key, level, out
+        self.key, self.level, self.out, self.length = key, level, out, length
 
     def is_held(self):
         """Whether anything that does not wait refers to the result, or to a view of its memory."""

@@ -17,6 +17,7 @@ from cygrad._core.graph.record import apply_n, result_type
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.types.dtypes import promote_types_py as promote_types
 from cygrad._kernels.cpu.base import chunks, stack_chunks
+from cygrad._kernels.device.gpu_forms import half_as_it_is
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import div, mul, pow, sub
 from cygrad._ops.base.batching.rules import shifting
@@ -30,6 +31,7 @@ from cygrad._ops.reduction.aggregates import times
 from cygrad._ops.reduction.variance import reduced_count
 
 
+@half_as_it_is
 def norm_array(a, ord, axes, keepdim):
     """Process large arrays chunk by chunk: a norm of norms is the norm of all, except for ord 0, which adds up."""
     if a.size <= chunks.SIZE or ord == 2 and stack_chunks.is_of_rows(a, axes):  # the kernel stores no squares of rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, operand_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, facts, note_facts, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -354,7 +354,7 @@ def cross_entropy(
     tensor(2.3026)
     """
     require(input, "cross_entropy_loss")
-    values, classes = array_of(input), array_of(require(target, "cross_entropy_loss", "target", 2))
+    values, classes = operand_of(input), array_of(require(target, "cross_entropy_loss", "target", 2))
     how = reduction_of(reduction, size_average, reduce)
     has_probabilities = values.shape == classes.shape
     if not isinstance(label_smoothing, (int, float, np.number)) and not getattr(label_smoothing, "ndim", 1) == 0:

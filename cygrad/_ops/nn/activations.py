@@ -14,7 +14,7 @@ import cygrad._kernels.cpu.nn.activations as kernels
 from cygrad._core.engine.blocked_gradients import in_parts, over
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, operand_of, tensor_of
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
     ELSEWHERE,
@@ -35,6 +35,7 @@ from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
 from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.gpu_forms import passed_on
 from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
@@ -98,7 +99,7 @@ def gelu_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
         backward = kernels.gelu_tanh_backward if n.args[0] == "tanh" else kernels.gelu_backward
-        return tensor_of(backward(array_of(g), array_of(x)))
+        return tensor_of(passed_on(backward, operand_of(g), operand_of(x)))
     if n.args[0] == "tanh":
         x = clamp(x, -30, 30)  # beyond that the slope is 0 or 1, and powers of x could overflow
         twice = mul(mul(x, add(mul(square(x), TANH_CUBIC), 1)), 2 * TANH_SCALE)
@@ -142,7 +143,7 @@ def gelu(input, *, approximate="none", out=None):
 def silu_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
-        return tensor_of(kernels.silu_backward(array_of(g), array_of(x)))
+        return tensor_of(passed_on(kernels.silu_backward, operand_of(g), operand_of(x)))
     return mul(g, conjugate(mul(sigmoid_of_saved(x), add(mul(x, sigmoid_of_saved(neg(x))), 1))))
 
 
@@ -175,7 +176,7 @@ def silu(input, inplace=False):
 def mish_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
-        return tensor_of(kernels.mish_backward(array_of(g), array_of(x)))
+        return tensor_of(passed_on(kernels.mish_backward, operand_of(g), operand_of(x)))
     smooth = softplus(x, threshold=40)
     twice = mul(smooth, 2)
     steepness = mul(mul(sigmoid_of_saved(twice), sigmoid_of_saved(neg(twice))), 4)  # 1 - tanh(smooth)^2

@@ -15,7 +15,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, operand_of, tensor_of
 from cygrad._core.graph.opdef import (
     ELSEWHERE,
     IMAGE,
@@ -37,6 +37,7 @@ from cygrad._kernels.cpu.base.copying import contiguous, in_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.gpu_forms import passed_on
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import rule
@@ -52,17 +53,18 @@ def normalized(op, input, weight, bias, frame, given=None, more=(), running=None
 
     `given` and `running` are passed to the kernel.
     """
-    array = array_of(input)
-    if op is not LAYER_NORM and op is not RMS_NORM:
-        array = _in_order(array)
+    are_rows = op is LAYER_NORM or op is RMS_NORM
+    array = operand_of(input) if are_rows else _in_order(array_of(input))
     w, b = broadcast(weight, frame), broadcast(bias, frame)
-    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given, running)
+    result, middle, factor, squares = passed_on(
+        kernels.normalized, kernels.wide(array, frame.view), w, b, frame, given, running
+    )
     result = kernels.shaped(result, array.shape)
     if result.dtype is not array.dtype:
         result = in_dtype(result, array.dtype)
     # Weight and bias share a shape. It is stored separately because the weight is saved only for the input's gradient.
     one = bias if weight is None else weight
-    shape = None if one is None else array_of(one).shape
+    shape = None if one is None else operand_of(one).shape
     args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
     momentum = None if running is None else running[2]
@@ -78,20 +80,20 @@ def _in_order(array):
 
 
 def broadcast(parameter, frame):
-    return None if parameter is None else kernels.wide(array_of(parameter), frame.parameter)
+    return None if parameter is None else kernels.wide(operand_of(parameter), frame.parameter)
 
 
 def _rule(n, g):
-    return _fused(n, array_of(g)) if get_modes() & NO_GRAD else _recorded(n, g)
+    return _fused(n, operand_of(g)) if get_modes() & NO_GRAD else _recorded(n, g)
 
 
 def _fused(n, g):
     frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
-    x = None if input is None else kernels.wide(array_of(input), frame.view)
+    x = None if input is None else kernels.wide(operand_of(input), frame.view)
     w = broadcast(weight, frame)
     needs = n.needs(0), n.needs(1), n.needs(2)
-    grad, *others = kernels.gradients(kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
+    grad, *others = passed_on(kernels.gradients, kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
     if grad is not None:
         grad = tensor_of(kernels.shaped(in_dtype(as_array(grad), g.dtype), g.shape))
     return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]
@@ -213,14 +215,14 @@ RMS_NORM = row(
 def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
     """Return the frame of a normalization over the last dimensions, whose lengths must be `normalized_shape`."""
     wanted = integers(normalized_shape, function, "normalized_shape", 2)
-    shape = array_of(input).shape
+    shape = operand_of(input).shape
     if not wanted:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
     for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and array_of(parameter).shape != wanted:
+        if parameter is not None and operand_of(parameter).shape != wanted:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
@@ -290,7 +292,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         return _rms_norm_by_ops(x, normalized_shape, w, eps)
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("rms_norm", x.dtype)
-    kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else array_of(x).dtype
+    kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else operand_of(x).dtype
     eps = float(np.finfo(kind).eps) if eps is None else eps
     frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
     if w is not None and w.dtype is not x.dtype:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import operand_of, tensor_of
 from cygrad._core.graph.opdef import named, shown
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
@@ -48,7 +48,7 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
     p = _checked(input, p, train, function)
     if p == 0 or (by_channel and not input.numel()):
         return input
-    array = array_of(input)
+    array = operand_of(input)
     number = array.dtype.type
     out = input if inplace else None
     shape = array.shape

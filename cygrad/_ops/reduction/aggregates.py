@@ -9,7 +9,7 @@ import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, values_of
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, operand_of, tensor_of
 from cygrad._core.graph.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
 from cygrad._kernels.device.cupy_library import dense, is_meta
+from cygrad._kernels.device.gpu_forms import passed_on
 from cygrad._kernels.tape.calls import noted
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
@@ -232,8 +233,8 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         integers(dim, "logsumexp", "dim", 2)
     args = axes_argument(LOGSUMEXP, t, dim, None), flag_argument(LOGSUMEXP, keepdim, keepdims)
-    array = array_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
-    return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
+    array = operand_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
+    return recorded(LOGSUMEXP, passed_on(log_sums, array, *args), (t,), args, out)
 
 
 @rule("logsumexp")

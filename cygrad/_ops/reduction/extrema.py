@@ -12,7 +12,7 @@ import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, keep
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, operand_of
 from cygrad._core.graph.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -325,7 +325,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         integers(dim, op.name, "dim", 2)
     axes = axes_argument(op, t, dim, None)
-    if not array_of(t).size:
+    if not operand_of(t).size:
         if axes is None:
             check_not_empty(op, t)
         for i in axes or ():

@@ -11,6 +11,7 @@ from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, stack_chunks
+from cygrad._kernels.device.gpu_forms import half_as_it_is
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
@@ -37,10 +38,12 @@ def var_rule(n, g):
     return var_gradient(g, n.saved(0), *n.args)
 
 
+@half_as_it_is
 def var_array(a, axes, correction, keepdim):
     return _in_chunks(reduce.var, a, axes, correction, keepdim)
 
 
+@half_as_it_is
 def std_array(a, axes, correction, keepdim):
     return _in_chunks(reduce.std, a, axes, correction, keepdim)
 

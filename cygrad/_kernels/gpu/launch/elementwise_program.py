@@ -5,8 +5,9 @@ Note [Launches]
 CuPy's `ElementwiseKernel` and ufuncs inspect types, shapes and strides at each call, which takes longer than the rest
 of a recorded op. We therefore launch the same text as a kernel over plain pointers if all arrays have one
 floating-point type and each has one of three layouts: dense, with all elements of the result in their order; one number
-for all elements, like the gradient of a sum; or a repeated row of the last dimensions, like a bias. The kernel is
-looked up by the type and these kinds (`launch.pyx`). Everything else goes through CuPy.
+for all elements, like the gradient of a sum; a repeated row of the last dimensions, like a bias; or one number for each
+row of the last dimensions, like the means of rows. The kernel is looked up by the type and these kinds (`launch.pyx`).
+Everything else goes through CuPy.
 
 A block handles 8 KB of each array. If all arrays are 16-byte aligned, a thread reads 16 bytes at once and issues all
 its reads before it computes, because memory throughput depends on the number of bytes in flight.
@@ -16,7 +17,7 @@ from typing import Any
 
 from cygrad._kernels.device.cupy_library import cupy, switches
 from cygrad._kernels.device.launch import Launches
-from cygrad._kernels.gpu.launch.program import FLOATS, Program
+from cygrad._kernels.gpu.launch.program import EXACT, FLOATS, Program
 
 # The type to compute in: float for half precision. `W` belongs to `T`, the element type.
 _WIDE = """
@@ -32,9 +33,6 @@ __device__ inline double reciprocal(double x) { return 1.0 / x; }
 template <typename W> __device__ W logistic(W x) { return reciprocal(W(1) + exp(-x)); }
 """
 _THREADS, _PACKS = 128, 4  # threads of a block; how many packs of 16 bytes of each array a thread handles
-EXACT = (
-    "--fmad=false",
-)  # options of the compiler: round each product, so that joined kernels have the bits of single ones
 
 # Indices within a block are 32-bit: 64-bit arithmetic takes several instructions.
 _BODY = """
@@ -104,6 +102,16 @@ class _Row(_Operand):
     read = "const T {0} = {0}_of[(first_{0} + i) % length_{0}];"
 
 
+class _Column(_Operand):
+    begin = (
+        "const whole from_{0} = quotient(start, row_{0}); {0}_of += from_{0}; "
+        "const unsigned first_{0} = (unsigned)(start - from_{0} * row_{0}), length_{0} = (unsigned)row_{0};"
+    )
+    rows = _Row.rows
+    read_packs = "const T {0} = {0}_of[(first_{0} + (p * {threads} + threadIdx.x) * each + k) / length_{0}];"
+    read = "const T {0} = {0}_of[(first_{0} + i) / length_{0}];"
+
+
 class _Number(_Operand):
     given = "double {0}"
     read_packs = read = ""
@@ -121,7 +129,7 @@ class _Made(_Operand):
     write = "{0}_of[i] = {0};"
 
 
-_KINDS = _Dense, _One, _Row  # indexed by the kinds of `launch.pyx`
+_KINDS = _Dense, _One, _Row, _Column  # indexed by the kinds of `launch.pyx`
 
 
 def text_of(name, arrays, numbers, made, operation, packs=_PACKS):

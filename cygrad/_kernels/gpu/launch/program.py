@@ -45,6 +45,8 @@ __device__ inline double nothing(double) { return __longlong_as_double(0x7ffffff
 """
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+# Options of the compiler: round each product, so that joined kernels have the bits of single ones.
+EXACT = ("--fmad=false",)
 THREADS = 256
 MOST_BLOCKS = 1 << 20
 _UNASKED = 48 << 10  # bytes of shared memory that a block may have without an opt-in

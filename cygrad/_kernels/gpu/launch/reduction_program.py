@@ -16,7 +16,6 @@ _TEXT = (
     OVER_ROW
     + """
 typedef FOLD_TYPE V;  // in which elements are folded
-struct Smaller { template <typename A> __device__ A operator()(A a, A b) const { return a < b || a != a ? a : b; } };
 // What an element x becomes, with y beside it and m, which belongs to its result.
 __device__ inline V mapped(V x, V y, V m) { return FOLD_MAP; }
 #define N (int)(16 / sizeof(T))
@@ -135,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(1024) fold_planes(const T* a, FOLD_
 """,
 )
 # By reduction: how each element is mapped, how two values are combined, and the initial value.
-_HOW = {
+HOW = {
     "sum": ("x", "Add", "V(0)"),
     "squares": ("x * x", "Add", "V(0)"),
     "sizes": ("fabs(x)", "Add", "V(0)"),
@@ -223,7 +222,7 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
         found = _fold(
             found, before, n, after, how, given, float(scale) if is_last else 1.0, is_last and dtype == a.dtype
         )
-        given, how = (None, None), _AGAIN[_HOW[how][1]]
+        given, how = (None, None), _AGAIN[HOW[how][1]]
     return found.reshape(shape).astype(dtype or wide_type(a.dtype), copy=False)
 
 
@@ -257,8 +256,13 @@ def _fold_planes(a, lengths, how, scale, dtype):
     return out
 
 
+def parts_of(blocks, n, tile):
+    """Return how many blocks share the reduction of `n` elements of `tile` results, if there are `blocks` tiles."""
+    return max(1, min(_BLOCKS // blocks, n * tile // _LEAST))
+
+
 def _macros(how, word, is_final):
-    formula, join, start = _HOW[how]
+    formula, join, start = HOW[how]
     return {
         "FOLD_MAP": formula,
         "FOLD_JOIN": join,
@@ -272,7 +276,7 @@ def _fold(a, before, n, after, how, given, scale, is_final):
     """Reduce in one or two launches; results have the accumulation type, or the type of `a` if `is_final`."""
     tile = -(-after // -(-after // 128))
     blocks = before * -(-after // tile) if after > 1 else before
-    parts = max(1, min(_BLOCKS // blocks, n * tile // _LEAST))
+    parts = parts_of(blocks, n, tile)
     step = 16 * _WARP  # so that chunks begin at multiples of 16 bytes
     each = (n + parts * step - 1) // (parts * step) * step if parts > 1 else n
     parts = -(-n // each)
@@ -287,4 +291,4 @@ def _fold(a, before, n, after, how, given, scale, is_final):
         _OF_ROWS.launch(a.dtype, grid, threads, (*args, parts, each, count), **macros)
     else:
         _OF_COLUMNS.launch(a.dtype, blocks * parts, 256, (*args, after, parts, each, tile), **macros)
-    return out if parts == 1 else _fold(out, before, parts, after, _AGAIN[_HOW[how][1]], (None, None), scale, is_final)
+    return out if parts == 1 else _fold(out, before, parts, after, _AGAIN[HOW[how][1]], (None, None), scale, is_final)

@@ -45,5 +45,5 @@ def multilabel_margin(x, target):
     is_label = cupy().zeros(x.shape, x.dtype)
     if x.size:
         args = dense(x), dense(target), losses, slopes, is_label, rows, n
-        _MULTILABEL_MARGIN.launch(x.dtype, rows, WARP, args, ITEMS=0, PACK=1, MOST=WARP)
+        _MULTILABEL_MARGIN.launch(x.dtype, rows, WARP, args, ITEMS=0, PACK=1, MOST=WARP, ALIGNED=0)
     return losses.astype(x.dtype, copy=False), slopes.astype(x.dtype, copy=False), is_label

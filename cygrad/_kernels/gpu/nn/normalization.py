@@ -7,33 +7,46 @@ one weight. The kernels for runs derive the values of a channel or group themsel
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from cygrad._kernels.cpu.nn.normalization import normalized_and_followed
-from cygrad._kernels.device.cupy_library import cupy, dense, is_array
+from cygrad._kernels.device.cupy_library import cupy, dense, is_array, name_of
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
+from cygrad._kernels.gpu.launch.groups import Later, Several, waits_by
+from cygrad._kernels.gpu.launch.program import EXACT, FLOATS, Program, of_type, wide_type
 from cygrad._kernels.gpu.launch.reduction_program import folded
-from cygrad._kernels.gpu.launch.row_program import MOST_BLOCKS, OVER_ROW, WARP, RowProgram, are_for_many_blocks
+from cygrad._kernels.gpu.launch.row_program import (
+    LINE,
+    MOST_BLOCKS,
+    NUMBER,
+    OVER_ROW,
+    ROW,
+    VALUE,
+    WARP,
+    RowFunction,
+    RowProgram,
+    are_for_many_blocks,
+)
 
 # -- rows --
 
-_NORMALIZE_ROWS = RowProgram(
-    "normalize_rows",
-    """
-extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* bias, T* out, W* middle, W* factor,
-                                          double eps, whole centered, whole rows, whole n) {
-    EACH_ROW(row, rows) {
-        Row x(a + row * n, n);
-        W m = 0, s = 0;
-        if (centered) {
-            EACH(i, k, n) m += x.get(k, i);
-            m = over_row(m, Add()) / W(n);
+_NORMALIZED_ROW = """
+// The mean of a row, or 0, and 1 / the root of the mean square around it.
+template <bool IS_CENTERED> struct NormalizedRow {
+    W m, f;
+    template <typename X> __device__ NormalizedRow(X& x, double eps, whole n) {
+        m = 0;
+        W s = 0;
+        if (IS_CENTERED) {
+            W sum = 0;
+            EACH(i, k, n) sum += x.get(k, i);
+            m = over_row(sum, Add()) / W(n);
         }
         EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
         s = over_row(s, Add()) / W(n) + W(eps);
-        W f = W(1) / sqrt(s);
+        f = W(1) / sqrt(s);
         if (!is_accurate(s)) {  // again, divided by the largest
             W top = 0, q = 0;
             EACH(i, k, n) { W d = fabs(x.get(k, i) - m); top = Larger()(d, top); }
@@ -43,44 +56,97 @@ extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* 
                 f = W(1) / sqrt(over_row(q, Add()) / W(n) + W(eps) / top / top) / top;
             }
         }
+    }
+    __device__ W of(W x) const { return (x - m) * f; }
+};
+"""
+_NORMALIZE_ROWS = RowProgram(
+    "normalize_rows",
+    _NORMALIZED_ROW
+    + """
+extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* bias, T* out, W* middle, W* factor,
+                                          double eps, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        NormalizedRow<CENTERED> found(x, eps, n);
         Line<W> scale{weight}, shift{bias};
         Made y{out + row * n};
         EACH(i, k, n) {
-            W v = (x.get(k, i) - m) * f;
+            W v = found.of(x.get(k, i));
             if (weight) v *= scale.get(k, i);
             if (bias) v += shift.get(k, i);
             y.put(k, i, v);
         }
-        if (!threadIdx.x) { middle[row] = m; factor[row] = f; }
+        if (!threadIdx.x) { middle[row] = found.m; factor[row] = found.f; }
     }
 }
 """,
+    options=EXACT,
 )
+_ROW_GRADIENT = """
+// h is the gradient of the result times the weight.
+template <bool IS_CENTERED> struct RowGradient {
+    W m, f, s, p;
+    template <typename G, typename X, typename S>
+    __device__ RowGradient(G& g, X& x, S& scale, W middle, W factor, whole n) : m(middle), f(factor) {
+        W sum = 0, products = 0;
+        EACH(i, k, n) {
+            W h = g.get(k, i) * scale.get(k, i);
+            sum += h;
+            products += h * (x.get(k, i) - m) * f;
+        }
+        s = IS_CENTERED ? over_row(sum, Add()) / W(n) : W(0);
+        p = over_row(products, Add()) / W(n);
+    }
+    __device__ W of(W h, W x) const { return f * (h - s - (x - m) * f * p); }
+};
+"""
 _ROWS_GRADIENT = RowProgram(
     "rows_gradient",
-    """
+    _ROW_GRADIENT
+    + """
+struct Scale {
+    Line<W> line;
+    __device__ W get(whole k, whole i) { return line.memory ? line.get(k, i) : W(1); }
+};
 extern "C" __global__ void rows_gradient(const T* grad, const T* a, const W* weight, const W* middle, const W* factor,
-                                         T* out, whole centered, whole rows, whole n) {
+                                         T* out, whole rows, whole n) {
     EACH_ROW(row, rows) {
         Row g(grad + row * n, n), x(a + row * n, n);
-        W m = middle[row], f = factor[row], s = 0, p = 0;
-        Line<W> scale{weight};
-        EACH(i, k, n) {
-            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
-            s += h;
-            p += h * (x.get(k, i) - m) * f;
-        }
-        s = centered ? over_row(s, Add()) / W(n) : W(0);
-        p = over_row(p, Add()) / W(n);
+        Scale scale{{weight}};
+        RowGradient<CENTERED> found(g, x, scale, middle[row], factor[row], n);
         Made y{out + row * n};
-        EACH(i, k, n) {
-            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
-            y.put(k, i, f * (h - s - (x.get(k, i) - m) * f * p));
-        }
+        EACH(i, k, n) y.put(k, i, found.of(g.get(k, i) * scale.get(k, i), x.get(k, i)));
     }
 }
 """,
+    options=EXACT,
 )
+
+
+def _functions(centered):
+    """Return (normalization, its gradient) as functions of rows."""
+    kind = f"<{int(centered)}>"
+    return (
+        RowFunction(
+            "normalize_rows",
+            _NORMALIZED_ROW,
+            (("x", ROW), ("weight", LINE), ("bias", LINE), ("eps", NUMBER)),
+            f"NormalizedRow{kind} {{self}}({{x}}, {{eps}}, n)",
+            "{self}.of({x}) * {weight} + {bias}",
+            (("{self}.m", True), ("{self}.f", True)),
+        ),
+        RowFunction(
+            "rows_gradient",
+            _ROW_GRADIENT,
+            (("g", ROW), ("x", ROW), ("weight", LINE), ("m", VALUE), ("f", VALUE)),
+            f"RowGradient{kind} {{self}}({{g}}, {{x}}, {{weight}}, {{m}}, {{f}}, n)",
+            "{self}.of({g} * {weight}, {x})",
+        ),
+    )
+
+
+_FUNCTIONS = _functions(False), _functions(True)
 # A block handles some of the rows and 32 columns of a matrix: the sums of g and, if x is given, of g * xhat. Statistics
 # are per row or, with BY_COLUMN, per column.
 _COLUMN_SUMS = Program(
@@ -151,22 +217,25 @@ _LONG_GRADIENT = elementwise(
 )
 
 
-def _column_sums(g, x, middle, factor, rows, n, by_column):
-    """Return (sums of g, sums of g * xhat or None if x is None) over the columns of matrices."""
+def _column_sums(g, x, middle, factor, rows, n, by_column, outs=()):
+    """Return (sums of g, sums of g * xhat or None if x is None) over the columns of matrices, in arrays if given."""
     each = max(64, -(-rows // _MOST_PARTS))
     parts = -(-rows // each)
     sums = cupy().empty((1 if x is None else 2, parts, n), wide_type(g.dtype))
     args = g, x, middle, factor, sums, rows, n, each
     _COLUMN_SUMS.launch(g.dtype, (-(-n // 32), parts), (32, 8), args, BY_COLUMN=int(by_column))
-    return _totals(sums)
+    return _totals(sums, outs)
 
 
-def _totals(sums):
-    """Return (the first sums, the second or None) of an array (one or two, parts, columns), over the parts."""
+def _totals(sums, outs=()):
+    """Return (the first sums, the second or None) of an array (one or two, parts, columns), over the parts.
+
+    They are in the arrays `outs`, if given.
+    """
     count, parts, n = sums.shape
     if parts > _MANY_PARTS:
         sums, parts = folded(sums, (1,), "sum", True), 1
-    first, second = (cupy().empty(n, sums.dtype) if i < count else None for i in range(2))
+    first, second = (*outs, *(cupy().empty(n, sums.dtype) for _ in range(len(outs), count)), None)[:2]
     threads = 32, min(parts, _SIDE_BY_SIDE)
     _TOTALS.launch(sums.dtype, (-(-n // 32), count), threads, (sums, first, second, parts, n))
     return first, second
@@ -183,8 +252,8 @@ def _normalized_rows(x, weight, bias, frame):
         return out.reshape(frame.view), *(a.reshape(kept) for a in own), None
     out = cupy().empty(frame.view, x.dtype)
     middle, factor = (cupy().empty(kept, wide) for _ in range(2))
-    args = x, of_type(weight, wide), of_type(bias, wide), out, middle, factor, float(frame.eps), int(frame.centered)
-    _NORMALIZE_ROWS.over_rows(x.dtype, rows, n, args)
+    args = x, of_type(weight, wide), of_type(bias, wide), out, middle, factor, float(frame.eps)
+    _NORMALIZE_ROWS.over_rows(x.dtype, rows, n, args, CENTERED=int(frame.centered))
     return out, middle, factor, None
 
 
@@ -222,8 +291,8 @@ def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
         grad = _gradient_of_long_rows(*given, frame, wide).reshape(frame.view)
     elif needs[0]:
         grad = cupy().empty(frame.view, x.dtype)
-        args = g, x, of_type(weight, wide), middle, factor, grad, int(frame.centered)
-        _ROWS_GRADIENT.over_rows(x.dtype, rows, n, args)
+        args = g, x, of_type(weight, wide), middle, factor, grad
+        _ROWS_GRADIENT.over_rows(x.dtype, rows, n, args, CENTERED=int(frame.centered))
     if needs[1] or needs[2]:
         sums, products = _column_sums(g, x if needs[1] else None, middle, factor, rows, n, False)
         grad_weight = products.reshape(frame.parameter) if needs[1] else None
@@ -589,6 +658,30 @@ def _can_follow(x, means, variances, momentum):
     )
 
 
+def _rows_of(x, frame):
+    """Return (rows, their length) if single blocks normalize the rows of an array that is not empty, else None."""
+    if not (x.size and _are_rows(frame) and name_of(x.dtype) in FLOATS and x.flags.c_contiguous):
+        return None
+    rows, n = math.prod(frame.view[: frame.first]), math.prod(frame.view[frame.first :])
+    return None if are_for_many_blocks(rows, n) else (rows, n)
+
+
+def _is_line(a, dtype):
+    return a is None or (a.flags.c_contiguous and a.dtype in (dtype, wide_type(dtype)))
+
+
+def _normalized_later(x, weight, bias, frame, given, running=None):
+    """Return (what groups let wait, operands) of `normalized`, or None."""
+    found = _rows_of(x, frame)
+    if found is None or not (_is_line(weight, x.dtype) and _is_line(bias, x.dtype)):
+        return None
+    kept = frame.view[: frame.first] + (1,) * len(frame.axes)
+    operands = x, weight, bias, float(frame.eps)
+    function = _FUNCTIONS[frame.centered][0]
+    return function.call(operands, frame.view, *found, kept, lambda *outs: (*outs, None))
+
+
+@waits_by(_normalized_later)
 def normalized(x, weight, bias, frame, given, running=None):
     """Return (result, mean, 1 / deviation, mean square around the mean or None), and update `running` statistics."""
     if not x.size:
@@ -602,6 +695,45 @@ def normalized(x, weight, bias, frame, given, running=None):
     return normalized_and_followed(x, weight, bias, frame, running)
 
 
+def _gradients_later(g, x, weight, middle, factor, frame, needs):
+    """Return what groups let wait of `gradients`, or None."""
+    found = None if x is None else _rows_of(x, frame)
+    if found is None or g.dtype != x.dtype or not (g.flags.c_contiguous and _is_line(weight, x.dtype)):
+        return None
+    rows, n = found
+    calls: list = []
+    if needs[0]:
+        function = _FUNCTIONS[frame.centered][1]
+        calls.append(function.call((g, x, weight, middle, factor), frame.view, rows, n, (), lambda out: out))
+    if needs[1] or needs[2]:
+        calls.append(_column_sums_later(g, x, middle, factor, rows, n, needs[1]))
+    if None in calls:
+        return None
+    parameter = frame.parameter
+
+    def result(*found: Any) -> tuple:
+        grad = found[0] if needs[0] else None
+        if not (needs[1] or needs[2]):
+            return grad, None, None
+        sums, products = found[-1] if needs[1] else (found[-1], None)
+        of_weight = None if products is None else products.reshape(parameter)
+        return grad, of_weight, sums.reshape(parameter) if needs[2] else None
+
+    return Several(calls, result)
+
+
+def _column_sums_later(g, x, middle, factor, rows, n, of_products):
+    """Return (work, operands) that compute (sums,) or (sums, products) of `_column_sums`."""
+    outs = [cupy().empty(n, wide_type(g.dtype)) for _ in range(2 if of_products else 1)]
+
+    def do(g, *others):
+        x, middle, factor = others[:3] if of_products else (None, None, None)
+        _column_sums(g, x, middle, factor, rows, n, False, others[3:] if of_products else others)
+
+    return Later(outs, do, always=True), (g, x, middle, factor) if of_products else (g,)
+
+
+@waits_by(_gradients_later)
 def gradients(g, x, weight, middle, factor, frame, needs):
     """Return the gradients of input, weight and bias, given that of the result; None where not needed."""
     if not g.size:

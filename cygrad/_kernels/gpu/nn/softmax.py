@@ -3,12 +3,23 @@
 An out-of-bounds class gives NaN: raising, as on the CPU, would have to wait for the GPU.
 """
 
+from typing import NamedTuple
+
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
+from cygrad._kernels.gpu.launch.groups import waits_by
+from cygrad._kernels.gpu.launch.program import EXACT, Program, of_type, wide_type
 from cygrad._kernels.gpu.launch.reduction_program import folded
-from cygrad._kernels.gpu.launch.row_program import OVER_ROW, WARP, RowProgram, are_for_many_blocks, split
+from cygrad._kernels.gpu.launch.row_program import (
+    OVER_ROW,
+    ROW,
+    WARP,
+    RowFunction,
+    RowProgram,
+    are_for_many_blocks,
+    split,
+)
 
 NONE, MEAN = 0, 1  # codes of reductions
 
@@ -17,28 +28,42 @@ NONE, MEAN = 0, 1  # codes of reductions
 # neighboring threads read neighboring elements.
 
 _EXPONENTIALS = """
-// The sum of exp(x - largest) over a row, and its largest element.
-__device__ W sum_of_exponentials(const Row& x, whole n, W* largest) {
-    W most = -infinity(W()), sum = 0;
-    EACH(i, k, n) most = Larger()(x.get(k, i), most);
-    *largest = most = over_row(most, Larger());
-    EACH(i, k, n) sum += exp(x.get(k, i) - most);
-    return over_row(sum, Add());
-}
+// The largest element of a row, and the sum of exp(x - largest).
+struct Exponentials {
+    W largest, sum;
+    template <typename X> __device__ Exponentials(X& x, whole n) {
+        W most = -infinity(W()), s = 0;
+        EACH(i, k, n) most = Larger()(x.get(k, i), most);
+        largest = most = over_row(most, Larger());
+        EACH(i, k, n) s += exp(x.get(k, i) - most);
+        sum = over_row(s, Add());
+    }
+};
 """
-_ROWS = (
+_SOFTMAX_OF_ROW = (
     _EXPONENTIALS
+    + """
+template <bool IN_LOGARITHMS> struct Softmax : Exponentials {
+    W scale;
+    template <typename X> __device__ Softmax(X& x, whole n) : Exponentials(x, n) {
+        scale = IN_LOGARITHMS ? log(sum) : W(1) / sum;
+    }
+    __device__ W of(W x) const {
+        W d = x - largest;
+        return IN_LOGARITHMS ? d - scale : exp(d) * scale;
+    }
+};
+"""
+)
+_ROWS = (
+    _SOFTMAX_OF_ROW
     + """
 extern "C" __global__ void softmax(const T* a, T* out, whole rows, whole n) {
     EACH_ROW(row, rows) {
         Row x(a + row * n, n);
-        W largest, sum = sum_of_exponentials(x, n, &largest);
-        W scale = LOGARITHM ? log(sum) : W(1) / sum;
+        Softmax<LOGARITHM> found(x, n);
         Made y{out + row * n};
-        EACH(i, k, n) {
-            W d = x.get(k, i) - largest;
-            y.put(k, i, LOGARITHM ? d - scale : exp(d) * scale);
-        }
+        EACH(i, k, n) y.put(k, i, found.of(x.get(k, i)));
     }
 }
 """
@@ -59,21 +84,30 @@ extern "C" __global__ void softmax_of_columns(const T* a, T* out, whole columns,
     }
 }
 """
-_ROWS_BACK = """
+_GRADIENT_OF_ROW = """
+template <bool IN_LOGARITHMS> struct SoftmaxGradient {
+    W sum;
+    template <typename G, typename Y> __device__ SoftmaxGradient(G& g, Y& y, whole n) {
+        W s = 0;
+        EACH(i, k, n) s += IN_LOGARITHMS ? g.get(k, i) : g.get(k, i) * y.get(k, i);
+        sum = over_row(s, Add());
+    }
+    __device__ W of(W g, W y) const { return IN_LOGARITHMS ? g - exp(y) * sum : (g - sum) * y; }
+};
+"""
+_ROWS_BACK = (
+    _GRADIENT_OF_ROW
+    + """
 extern "C" __global__ void softmax_backward(const T* grad, const T* result, T* out, whole rows, whole n) {
     EACH_ROW(row, rows) {
         Row g(grad + row * n, n), y(result + row * n, n);
-        W sum = 0;
-        EACH(i, k, n) sum += LOGARITHM ? g.get(k, i) : g.get(k, i) * y.get(k, i);
-        sum = over_row(sum, Add());
+        SoftmaxGradient<LOGARITHM> found(g, y, n);
         Made to{out + row * n};
-        EACH(i, k, n) {
-            W v = y.get(k, i);
-            to.put(k, i, LOGARITHM ? g.get(k, i) - exp(v) * sum : (g.get(k, i) - sum) * v);
-        }
+        EACH(i, k, n) to.put(k, i, found.of(g.get(k, i), y.get(k, i)));
     }
 }
 """
+)
 _COLUMNS_BACK = """
 extern "C" __global__ void softmax_backward_of_columns(const T* grad, const T* result, T* out, whole columns, whole n,
                                                        whole after) {
@@ -91,15 +125,33 @@ extern "C" __global__ void softmax_backward_of_columns(const T* grad, const T* r
 """
 
 
+class _Programs(NamedTuple):
+    of_rows: RowProgram
+    of_columns: Program
+    function: RowFunction
+
+
 def _programs(logarithm):
     macro = f"#define LOGARITHM {int(logarithm)}\n"
+    name, kind, x, both = "log_softmax" if logarithm else "softmax", f"<{int(logarithm)}>", ("x",), ("g", "y")
     return (
-        (RowProgram("softmax", macro + _ROWS), Program("softmax_of_columns", macro + _COLUMNS)),
-        (
-            RowProgram("softmax_backward", macro + _ROWS_BACK),
+        _Programs(
+            RowProgram("softmax", macro + _ROWS, options=EXACT),
+            Program("softmax_of_columns", macro + _COLUMNS),
+            _function(name, _SOFTMAX_OF_ROW, f"Softmax{kind}", x),
+        ),
+        _Programs(
+            RowProgram("softmax_backward", macro + _ROWS_BACK, options=EXACT),
             Program("softmax_backward_of_columns", macro + _COLUMNS_BACK),
+            _function(f"{name}_backward", _GRADIENT_OF_ROW, f"SoftmaxGradient{kind}", both),
         ),
     )
+
+
+def _function(name, text, struct, operands):
+    given = ", ".join(f"{{{each}}}" for each in operands)
+    operands = tuple((each, ROW) for each in operands)
+    return RowFunction(name, text, operands, f"{struct} {{self}}({given}, n)", f"{{self}}.of({given})")
 
 
 _SOFTMAX, _SOFTMAX_BACKWARD = _programs(False)
@@ -153,15 +205,29 @@ def _along(programs, arrays, axis):
         return _of_long_rows(logarithm, [x.reshape(before, length) for x in arrays]).reshape(a.shape)
     out = cupy().empty_like(a)
     if after == 1:
-        programs[0].over_rows(a.dtype, before, length, (*arrays, out))
+        programs.of_rows.over_rows(a.dtype, before, length, (*arrays, out))
     else:
-        programs[1].over(a.dtype, before * after, (*arrays, out, before * after, length, after))
+        programs.of_columns.over(a.dtype, before * after, (*arrays, out, before * after, length, after))
     return out
 
 
+def _later(programs, arrays, axis):
+    """Return (what groups let wait, operands) of a call, or None."""
+    a = arrays[0]
+    if not (a.size and a.ndim and programs.of_rows.takes(*arrays)):
+        return None
+    before, length, after = split(a.shape, axis % a.ndim)
+    if after > 1 or are_for_many_blocks(before, length):
+        return None
+    if not all(x.shape == a.shape and x.flags.c_contiguous for x in arrays):
+        return None
+    return programs.function.call(arrays, a.shape, before, length, (), lambda out: out)
+
+
 def _map(name, programs):
+    @waits_by(lambda a, axis: _later(programs, (a,), axis))
     def function(a, axis):
-        if a.size == 0 or a.ndim == 0 or not programs[0].takes(a):
+        if a.size == 0 or a.ndim == 0 or not programs.of_rows.takes(a):
             return getattr(numpy_fallback, name)(a, axis)
         return _along(programs, (a,), axis % a.ndim)
 
@@ -169,8 +235,9 @@ def _map(name, programs):
 
 
 def _gradient(name, programs):
+    @waits_by(lambda grad, out, axis: _later(programs, (grad, out), axis))
     def function(grad, out, axis):
-        if out.size == 0 or out.ndim == 0 or grad.shape != out.shape or not programs[0].takes(grad, out):
+        if out.size == 0 or out.ndim == 0 or grad.shape != out.shape or not programs.of_rows.takes(grad, out):
             return getattr(numpy_fallback, name)(grad, out, axis)
         return _along(programs, (grad, out), axis % out.ndim)
 
@@ -211,22 +278,21 @@ extern "C" __global__ void nll(const T* logs, const whole* target, const T* weig
 )
 _CROSS_ENTROPY = RowProgram(
     "cross_entropy",
-    _EXPONENTIALS
+    _SOFTMAX_OF_ROW
     + _TARGET
     + """
 extern "C" __global__ void cross_entropy(const T* a, const whole* target, const T* weight, T* softmax, W* losses,
                                          W* weights, whole ignored, whole rows, whole n) {
     EACH_ROW(row, rows) {
         Row x(a + row * n, n);
-        W largest, sum = sum_of_exponentials(x, n, &largest);
+        Softmax<false> found(x, n);
         Made y{softmax + row * n};
-        W scale = W(1) / sum;
-        EACH(i, k, n) y.put(k, i, exp(x.get(k, i) - largest) * scale);
+        EACH(i, k, n) y.put(k, i, found.of(x.get(k, i)));
         if (threadIdx.x == 0) {
             whole t = target[row];
             W w = t == ignored ? W(0) : weight_of(weight, t, n);
             weights[row] = w;
-            losses[row] = t == ignored ? W(0) : w != w ? w : -w * (W(a[row * n + t]) - largest - log(sum));
+            losses[row] = t == ignored ? W(0) : w != w ? w : -w * (W(a[row * n + t]) - found.largest - log(found.sum));
         }
     }
 }

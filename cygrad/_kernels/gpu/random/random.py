@@ -105,7 +105,6 @@ def _kernel(name, inputs, outputs, operation, preamble, is_captured, _library):
 def _run(numbers, count, name, inputs, outputs, operation, preamble, arrays, **how):
     """Launch a kernel that draws `count` counters."""
     capture = current()
-    settle()
     drawn = numbers.take(count) if capture is None else capture.draw(numbers, count)
     _kernel(name, inputs, outputs, operation, preamble, capture is not None, cupy())(*drawn, *arrays, **how)
 
@@ -134,6 +133,7 @@ def _in_groups(numbers, shape, dtype, name, each, lines, inputs="", values=()):
 def _for_each(numbers, name, inputs, arrays, out, operation, preamble=""):
     """Fill `out`: `operation` computes each element from those of `arrays` and the random numbers `own`."""
     if out.size:
+        settle()  # it may read arrays that wait, or overwrite what these read
         text = f"Own own(seed, first + i); {operation}"
         _run(numbers, out.size, name, inputs, "T out", text, preamble, (*arrays, out))
     return out
@@ -157,6 +157,7 @@ def _doubles(numbers, shape):
 
 def draw(numbers, out, what, a=0, b=1):
     """Like `fill` of `_kernels/cpu/random/random.py`, but without integers."""
+    settle()
     shape, dtype = out.shape, out.dtype
     if what == UNIFORMS:
         out[...] = stretched(uniform(numbers, shape, dtype), a, b)

@@ -71,7 +71,7 @@ class Block:
 _files: dict[str, bool] = {}  # by file name: is it part of cygrad, CuPy or NumPy?
 _MOST_FILES = 4096
 _ledgers: dict[int, Ledger] = {}
-_blocks: weakref.WeakSet = weakref.WeakSet()
+_blocks: set[weakref.ref] = set()  # no WeakSet, whose Python code would run in compiled steps
 _lent: dict = {}  # by id of the memory: it, the (GPU, stream) pairs that read it, and events once only we hold it
 
 
@@ -131,7 +131,7 @@ def holders(device):
 
 def blocks(device):
     """Return the blocks on a GPU whose lines are recorded."""
-    return [b for b in list(_blocks) if b.pointer.device_id == device]
+    return [b for b in [ref() for ref in list(_blocks)] if b is not None and b.pointer.device_id == device]
 
 
 def lend(a, index, stream):
@@ -219,7 +219,7 @@ def _allocator(module, source):
         if size < connected.least or not size:
             return pointer
         block = Block(pointer, size, user_place())
-        _blocks.add(block)
+        _blocks.add(weakref.ref(block, _blocks.discard))
         return pointer_to(wrapped(pointer.ptr, size, block, device), 0)
 
     def again(size):

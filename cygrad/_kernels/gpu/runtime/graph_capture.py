@@ -68,6 +68,7 @@ class Capture:
         self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
         self.groups: Any = None  # what waits to be launched together (Note [Groups]), in compiled steps
         self._allocating = cupy().cuda.using_allocator(allocator.for_graphs(pool.pool.malloc))
+        self.is_handed_on = False  # whether the next kernel is called by `hand_on`
         self._beside = {}  # by GPU: the stream for copies
 
     def begin(self):
@@ -175,7 +176,30 @@ def join(form, operands, args=()):
     None if it cannot wait: then all that waits has been launched.
     """
     capture = current()
-    return None if capture is None or capture.groups is None else capture.groups.take(form, operands, args)
+    if capture is None or capture.groups is None or getattr(form, "hands_on", False):
+        return None
+    return capture.groups.take(form, operands, args)
+
+
+def hand_on(form, *args):
+    """Call a function that hands its arguments on to a kernel, and the results to its caller, without using them."""
+    capture = current()
+    if capture is None:
+        return form(*args)
+    capture.is_handed_on = True
+    try:
+        return form(*args)
+    finally:
+        capture.is_handed_on = False
+
+
+def is_handed_on():
+    """Whether the kernel that is being called may wait, since `hand_on` calls it; true once."""
+    capture = current()
+    found = capture is not None and capture.is_handed_on
+    if found:
+        capture.is_handed_on = False
+    return found
 
 
 def settle():
