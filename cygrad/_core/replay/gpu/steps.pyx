@@ -387,7 +387,7 @@ cdef class GpuProgram:
         outputs = outputs_of(leaves, before)
         if self.has_passed:
             for i in outputs:
-                check_graph((<Tensor>leaves[i]).grad_fn_)
+                check_graph((<Tensor>leaves[i]).grad_fn_, {id(each) for each in arguments})
             return None
         if not outputs:
             return None
