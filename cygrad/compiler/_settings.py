@@ -49,5 +49,5 @@ def set_stance(name: str) -> str:
 
 def is_running() -> bool:
     """Whether a compiled function is running in this thread."""
-    plans = sys.modules.get("cygrad._core.replay.plans")  # imported by the first function that is compiled
+    plans = sys.modules.get("cygrad._core.replay.calls.plans")  # imported by the first function that is compiled
     return plans is not None and plans.is_running()

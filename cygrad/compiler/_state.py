@@ -376,7 +376,8 @@ def _imported(name: str, namespace: dict[str, Any]) -> Any:
 
 
 _MISSING = object()
-_OF_COMPILED_FUNCTIONS = ("cygrad.compiler._step", "cygrad._core.replay.plans")  # of which only what they call matters
+# Of these, only what they call matters.
+_OF_COMPILED_FUNCTIONS = ("cygrad.compiler._step", "cygrad._core.replay.calls.plans")
 _SETTINGS = (defaults, switches, _Switches, Precision)
 _HOOKS_OF_ALL = (
     ("the hooks of all modules", global_hooks),

@@ -17,15 +17,15 @@ from typing import Any
 
 from cygrad import Generator, Tensor, default_generator, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.errors.classes import GraphBreak
+from cygrad._core.replay.calls.following import Follower
+from cygrad._core.replay.calls.plans import MISS, Plan, Plans, entered
+from cygrad._core.replay.calls.plans import watching as _watching
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.casts import are_cold, situation
-from cygrad._core.replay.following import Follower
 from cygrad._core.replay.gpu.steps import are_on_gpu
 from cygrad._core.replay.gpu.steps import capture as capture_on_gpu
 from cygrad._core.replay.guards.signature import Signature, kind_of
 from cygrad._core.replay.parts import Refusal
-from cygrad._core.replay.plans import MISS, Plan, Plans, entered
-from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
 from cygrad._core.replay.program import Program
 from cygrad._core.replay.returns.returned import Numbers

@@ -9,7 +9,8 @@ from compile.followed import SIZE, Twins, by_backward, chain, reads_gradient
 import cygrad
 from cygrad._core.replay import parts
 
-SOURCES = [Path(cygrad.__file__).parent / "_core" / "replay" / name for name in ("schemes.pyx", "following.pyx")]
+FOLDER = Path(cygrad.__file__).parent / "_core" / "replay" / "calls"
+SOURCES = [FOLDER / "schemes.pyx", FOLDER / "following.pyx"]
 
 
 def leaf(values):

@@ -7,7 +7,7 @@ from compile.replays import other_values
 from compile.test_later_rows import Forward
 from ops.calls import SAMPLES
 
-from cygrad._core.replay.following import Follower, following
+from cygrad._core.replay.calls.following import Follower, following
 
 PER_ROW = 3
 PARTS = 8

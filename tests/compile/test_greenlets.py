@@ -6,7 +6,7 @@ import pytest
 from compile.replays import bits
 
 import cygrad
-from cygrad._core.replay.following import Follower, following
+from cygrad._core.replay.calls.following import Follower, following
 
 SIZE = 100_000
 

@@ -130,7 +130,7 @@ INWARD = {
     ("cygrad/compiler/_step.py", "cygrad._core.replay"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay.capture"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay.casts"),
-    ("cygrad/compiler/_step.py", "cygrad._core.replay.plans"),
+    ("cygrad/compiler/_step.py", "cygrad._core.replay.calls.plans"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay.program"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay.guards.signature"),
     ("cygrad/compiler/_step.py", "cygrad._core.replay.returns.returned"),

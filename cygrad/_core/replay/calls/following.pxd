@@ -2,7 +2,7 @@
 
 from cygrad._core.engine.run cimport Run
 from cygrad._core.replay.program cimport Program
-from cygrad._core.replay.schemes cimport Scheme
+from cygrad._core.replay.calls.schemes cimport Scheme
 
 cdef class Followed:            # a kind of passes
     cdef Scheme scheme

@@ -17,7 +17,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from cygrad._core.replay.following cimport Follower, begin_to_follow, end_to_follow, follow_by
+from cygrad._core.replay.calls.following cimport Follower, begin_to_follow, end_to_follow, follow_by
 from cygrad._core.replay.parts cimport Argument
 from cygrad._core.replay.program cimport Program
 from cygrad._core.replay.guards.signature cimport Signature

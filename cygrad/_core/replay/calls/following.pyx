@@ -30,7 +30,7 @@ from cygrad._core.engine.run cimport Run
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.replay.program cimport Program
-from cygrad._core.replay.schemes cimport scheme_of, twin_of
+from cygrad._core.replay.calls.schemes cimport scheme_of, twin_of
 from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
 from cygrad._kernels.tape.groups cimport Group
 from cygrad._kernels.tape.tape cimport Entry, tape_open
@@ -39,7 +39,7 @@ from cygrad._core.replay.capture import capture
 from cygrad._core.replay.histories import are_there
 from cygrad._core.replay.parts import Unfit, is_plain_state
 from cygrad._core.replay.program import MISS
-from cygrad._core.replay.schemes import CHANGED
+from cygrad._core.replay.calls.schemes import CHANGED
 from cygrad._core.types.device import cpu_device, default_device, defaults
 
 cdef extern from *:
