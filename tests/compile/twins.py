@@ -31,7 +31,7 @@ def state_of(value):
     """All that can be seen of a tensor: bytes, layout, version, gradient."""
     if not isinstance(value, cygrad.Tensor):
         return value
-    array = value.detach().numpy()
+    array = value.detach().cpu().numpy()
     return (
         *(type(value), value.dtype, tuple(value.shape), value.stride(), value.requires_grad, value.is_leaf),
         *(

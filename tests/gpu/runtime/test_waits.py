@@ -14,9 +14,9 @@ WAITING = set(
     """
     _grouped_mm _grouped_mm.ends allclose argwhere bincount cholesky cholesky_inverse cpu equal gaussian_nll_loss
     histc histogram histogramdd index index_backward inverse istft linalg_cholesky linalg_cond linalg_eig
-    linalg_eigvals linalg_inv linalg_ldl_factor linalg_lstsq linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
+    linalg_eigvals linalg_inv linalg_ldl_factor linalg_lstsq linalg_lu_factor linalg_lu_solve
     linalg_matrix_exp linalg_matrix_norm linalg_matrix_rank linalg_norm linalg_pinv linalg_solve linalg_svd
-    linalg_svdvals linalg_tensorinv linalg_tensorsolve lobpcg lu lu_solve lu_unpack masked_select matrix_exp
+    linalg_svdvals linalg_tensorinv linalg_tensorsolve lobpcg lu_solve lu_unpack masked_select matrix_exp
     matrix_power multinomial nonzero nonzero_static norm nuclear_norm one_hot pinverse pow.Tensor_Tensor
     repeat_interleave segment_reduce svd unique unique_consecutive where.indices
     """.split()
