@@ -136,7 +136,14 @@ def in_a_closure(x):
     return [total for _ in range(2) if total > 0]
 
 
-@pytest.mark.parametrize("function", [compared, rounded, kept, formatted, sorted_by, mapped, in_a_closure])
+def in_two_places(x):
+    values = x.tolist()
+    return values, values
+
+
+@pytest.mark.parametrize(
+    "function", [compared, rounded, kept, formatted, sorted_by, mapped, in_a_closure, in_two_places]
+)
 def test_numbers_that_are_used(function):
     compiled = cygrad.compile(function)
     for i in range(8):

@@ -86,9 +86,9 @@ class Numbers:
         """Return {place in what the call has returned: (how it is read, tensor)} of the numbers there."""
         found: dict[Path, tuple[str, Any]] = {}
         for number, tensor, reader, places in self._found:
-            for place in places:
-                if _item_at(value, place) is number:
-                    found[place] = reader, tensor
+            standing = [place for place in places if _item_at(value, place) is number]
+            if reader != "tolist" or len(standing) == 1:  # a list that stands in two places is one list
+                found.update({place: (reader, tensor) for place in standing})
         return found
 
     def tensors_of(self, value: Any) -> list[Any]:
