@@ -235,6 +235,8 @@ NOT_FAMILIES = {"launch", "runtime", "libraries"}
 GPU_ONLY = {
     "base/joining.py": "a part of base/arrays.py: no form, but a kernel that its forms launch",
     "image/implicit_convolution.py": "a part of image/convolution.py: no form, but kernels that its forms launch",
+    "nn/column_sums.py": "a part of nn/normalization.py: no form, but kernels that its forms launch",
+    "nn/runs.py": "likewise",
     "nn/attention_streams.py": "a part of nn/attention.py: no form, but kernels that its forms launch",
     "optim/host_numbers.py": "numbers that captured steps of optimizers read anew: no form",
     "nn/attention_views.py": "a part of nn/attention.py: what its kernels have in common",
