@@ -5,7 +5,7 @@ from compile.cases import GUARDED, REFUSED
 from compile.test_state import module, shown
 
 import cygrad
-from cygrad._core.replay import plans
+from cygrad._core.replay.calls import plans
 from cygrad._core.replay.guards import state
 from cygrad.compiler import _state, _step, _watching
 

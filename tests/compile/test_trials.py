@@ -4,7 +4,7 @@ import pytest
 from compile.replays import bits
 
 import cygrad
-from cygrad._core.replay import plans
+from cygrad._core.replay.calls import plans
 
 CALLS = 400  # until all trials are over
 
