@@ -52,6 +52,9 @@ def steps(x):
         getattr(torch.optim, name)([weight]).step()
         if name not in ("SGD", "Adagrad"):
             getattr(torch.optim, name)([weight], capturable=True).step()
+        step = torch.compile(getattr(torch.optim, name)([weight]).step)
+        for _ in range(4):  # then a graph has been captured, whose kernels read numbers that are sent to the GPU
+            step()
     torch.optim.Muon([weight]).step()
     scaler, sgd = torch.amp.GradScaler("cuda"), torch.optim.SGD([weight])
     scaler.scale(torch.ones((), device="cuda"))
