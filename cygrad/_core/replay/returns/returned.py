@@ -88,7 +88,7 @@ class Numbers:
         for number, tensor, reader, places in self._found:
             standing = [place for place in places if _item_at(value, place) is number]
             if reader != "tolist" or len(standing) == 1:  # a list that stands in two places is one list
-                found.update({place: (reader, tensor) for place in standing})
+                found.update(dict.fromkeys(standing, (reader, tensor)))
         return found
 
     def tensors_of(self, value: Any) -> list[Any]:
