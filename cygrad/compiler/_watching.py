@@ -17,6 +17,7 @@ import numpy as np
 
 import cygrad
 from cygrad._core.replay.returns.returned import Numbers
+from cygrad._core.replay.situation import resting_collector
 from cygrad._kernels.device import cupy_library
 
 _NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
@@ -268,12 +269,13 @@ class Watch:
     def run(self, call: Callable[[], Any]) -> Any:
         """Call a function, and watch what runs."""
         _thread.watch = self
-        sys.setprofile(self._see)
-        try:
-            return call()
-        finally:
-            sys.setprofile(None)
-            _thread.watch = None
+        with resting_collector():  # finalizers of what others have left are no part of the call
+            sys.setprofile(self._see)
+            try:
+                return call()
+            finally:
+                sys.setprofile(None)
+                _thread.watch = None
 
     def _see(self, frame: types.FrameType, event: str, argument: Any) -> None:
         if event == "call":

@@ -414,3 +414,17 @@ def test_an_exception_in_a_captured_step_closes_the_tape():
         capture(step, [], tensors_in)
     assert isinstance(captured(lambda x: x + 1, cygrad.randn(3)), object)
     np.testing.assert_array_equal((cygrad.ones(2) + 1).numpy(), [2, 2])
+
+
+def test_the_collector_rests_while_a_call_is_watched():
+    """What it finalizes then is no part of the step, but would be seen, and delay the replays."""
+    seen = []
+
+    @cygrad.compile
+    def step(x):
+        seen.append(gc.isenabled())
+        return x * 2
+
+    step(cygrad.ones(3))
+    assert seen == [False]
+    assert gc.isenabled()

@@ -139,6 +139,7 @@ INWARD = {
     ("cygrad/compiler/_values.py", "cygrad._core.replay.returns.returned"),
     ("cygrad/compiler/_values.py", "cygrad._core.types.return_types"),
     ("cygrad/compiler/_watching.py", "cygrad._core.replay.returns.returned"),
+    ("cygrad/compiler/_watching.py", "cygrad._core.replay.situation"),
     ("cygrad/compiler/_watching.py", "cygrad._kernels.device"),
     ("cygrad/compiler/_wrapping.py", "cygrad._dynamo.eval_frame"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
